@@ -1,0 +1,76 @@
+"""The codex adapter: GPT through the user's own Codex, one app-server per turn.
+
+Owns `check`: what can be known before anything is started. Imports nothing heavy: the conversation is loaded while
+Codex boots. Serves rule.modes, rule.mcpOff, design.binary, design.capKey.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+
+from adapters.codex import binary, modes, switches
+from adapters.codex.plan import CodexPlan
+from adapters.contract import (
+    MODES,
+    AgentRequest,
+    Channel,
+    Control,
+    Ending,
+    Events,
+    Limits,
+    Mode,
+    Preview,
+    Problem,
+    Refused,
+    Resolved,
+)
+from adapters.version import VERSION
+
+
+class CodexAdapter:
+    name = "codex"
+    slot_key = "codex"
+    modes: tuple[Mode, ...] = MODES
+
+    def check(self, request: AgentRequest, environ: Mapping[str, str]) -> Resolved:
+        """Raises Refused with every problem that can be seen without starting Codex."""
+        problems: list[Problem] = []
+        found = None
+        try:
+            found = binary.find(request.harness_bin, environ)
+        except Refused as refused:
+            problems += refused.problems
+        home = codex_home(environ)
+        if environ.get("CODEX_HOME") and not os.path.isdir(home):
+            problems.append(Problem(reason="bad_request", message=f"CODEX_HOME is {home}, which is not a folder"))
+        if problems or found is None:
+            raise Refused(*problems)
+        access = modes.access_of(request, codex_home=home, profile=f"cc-agents-{secrets.token_hex(8)}")
+        off = switches.switches_for(request.mode, network=access.network)
+        argv = [found.path, "app-server", *switches.flags(off, switches.user_servers(home))]
+        plan = CodexPlan(binary=found, codex_home=home, access=access, switches=off, client_version=VERSION)
+        return Resolved(
+            request=request, argv=tuple(argv), env=switches.environment(environ), cwd=request.cwd, plan=plan
+        )
+
+    async def preview(self, channel: Channel, resolved: Resolved, limits: Limits) -> Preview:
+        from adapters.codex import preview
+
+        return await preview.ask(channel, resolved, limits)
+
+    async def run(
+        self, channel: Channel, resolved: Resolved, events: Events, control: Control, limits: Limits
+    ) -> Ending:
+        from adapters.codex.conversation import Conversation
+
+        return await Conversation(channel, resolved, events, control, limits).run()
+
+
+def codex_home(environ: Mapping[str, str]) -> str:
+    """$CODEX_HOME, else ~/.codex; absolute."""
+    named = environ.get("CODEX_HOME")
+    if named:
+        return os.path.abspath(named)
+    return os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".codex")

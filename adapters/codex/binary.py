@@ -1,0 +1,80 @@
+"""Finds the native codex behind the command that the user has.
+
+Owns: PATH look-up, and the way from npm's Node script to the binary it would start (SIGKILL of that Node leaves the
+app-server alive, so it is never started). Serves design.binary; facts: codex-facts section 14. Starts nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.contract import Problem, Refused
+
+INSTALL_HINT = "install it with `npm install -g @openai/codex`, or name it with CC_AGENTS_CODEX_BIN"
+
+_OS = {"linux": ("linux", "unknown-linux-musl"), "darwin": ("darwin", "apple-darwin")}
+_MACHINE = {
+    "x86_64": ("x64", "x86_64"),
+    "amd64": ("x64", "x86_64"),
+    "arm64": ("arm64", "aarch64"),
+    "aarch64": ("arm64", "aarch64"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binary:
+    """`path` is what is started; `command` what the user named or PATH had; `shim` the Node script between them."""
+
+    path: str
+    command: str
+    shim: str | None = None
+
+
+def find(named: str | None, environ: Mapping[str, str]) -> Binary:
+    """The codex to start. Raises Refused `codex_not_found` with the way to get one."""
+    wanted = named or "codex"
+    found = shutil.which(os.path.expanduser(wanted), path=environ.get("PATH", os.defpath))
+    if found is None:
+        where = f"{named} is not an executable file" if named else "codex is not on PATH"
+        raise Refused(Problem(reason="codex_not_found", message=f"{where}: {INSTALL_HINT}"))
+    command = os.path.abspath(found)
+    real = os.path.realpath(command)
+    if not real.endswith(os.path.join("bin", "codex.js")):
+        return Binary(path=command, command=command)
+    for native in _native_candidates(Path(real).parent.parent):
+        if os.access(native, os.X_OK) and native.is_file():
+            return Binary(path=str(native), command=command, shim=real)
+    raise Refused(
+        Problem(
+            reason="codex_not_found",
+            message=f"{command} is npm's script, but the native codex for {sys.platform} {platform.machine()} is "
+            "missing (installed with --omit=optional?): run `npm install -g @openai/codex` again",
+        )
+    )
+
+
+def _native_candidates(package: Path) -> Iterator[Path]:
+    os_name, triple_end = _OS.get(sys.platform, (sys.platform, "unknown"))
+    npm_arch, arch = _MACHINE.get(platform.machine().lower(), (platform.machine(), platform.machine()))
+    name, triple = f"codex-{os_name}-{npm_arch}", f"{arch}-{triple_end}"
+    for root in (package / "node_modules" / "@openai" / name, package.parent / name, package):
+        vendor = root / "vendor" / triple
+        if entry := _entrypoint(vendor / "codex-package.json"):
+            yield vendor / entry
+        yield vendor / "bin" / "codex"
+        yield vendor / "codex" / "codex"  # 0.130 and older
+
+
+def _entrypoint(manifest: Path) -> str | None:
+    try:
+        entry = json.loads(manifest.read_bytes()).get("entrypoint")
+    except (OSError, ValueError, AttributeError):
+        return None  # older packages have none: the known places follow
+    return entry if isinstance(entry, str) else None

@@ -1,0 +1,18 @@
+"""The codex adapter's own plan of a turn: what `check` found out and `run` needs. Owns no behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adapters.codex.binary import Binary
+from adapters.codex.modes import Access
+from adapters.codex.switches import Switch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodexPlan:
+    binary: Binary
+    codex_home: str
+    access: Access
+    switches: tuple[Switch, ...]
+    client_version: str

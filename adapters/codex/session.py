@@ -1,0 +1,89 @@
+"""The start of a conversation: who answers, what is configured, which models there are, who is signed in.
+
+Owns initialize, config/read, model/list and account/read, sent at once because none needs another's answer. They
+start nothing (codex-facts sections 1 and 5). Does not own threads or turns. Serves rule.catalogCheck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.codex import catalog
+from adapters.codex.methods import UNREAD_NOTIFICATIONS
+from adapters.codex.wire import CLIENT_NAME, InitializeParams, Version, mapping, need_str
+from adapters.contract import AgentRequest, ModelInfo, Problem
+from adapters.jsonrpc import Peer
+
+OLDEST = Version(0, 145, 0)  # below it no permission profile stops exec rules (codex-facts section 13)
+NEWEST_TRIED = Version(0, 171, 0)
+UPDATE_HINT = "update it with `npm install -g @openai/codex@latest`"
+
+MAX_PAGES = 20  # of model/list; a peer whose cursor never ends must not hold us
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    version: Version | None
+    config: Mapping[str, Any]
+    layers: tuple[Mapping[str, Any], ...]
+    models: tuple[ModelInfo, ...]
+    signed_in: bool
+
+
+async def greet(peer: Peer, cwd: str, client_version: str, start_s: float) -> Session:
+    """Raises PeerError or RpcError when Codex doesn't answer one of the four."""
+    hello: InitializeParams = {
+        "clientInfo": {"name": CLIENT_NAME, "title": CLIENT_NAME, "version": client_version},
+        "capabilities": {"optOutNotificationMethods": list(UNREAD_NOTIFICATIONS)},
+    }
+    initialized = peer.post("initialize", {**hello})
+    peer.notify("initialized")
+    config_read = peer.post("config/read", {"cwd": cwd, "includeLayers": True})
+    model_list = peer.post("model/list", {"includeHidden": True})
+    account_read = peer.post("account/read", {})
+
+    user_agent = need_str("initialize", await initialized.wait(start_s), "userAgent")
+    config = await config_read.wait(start_s)
+    models = await _all_models(peer, await model_list.wait(start_s), start_s)
+    account = await account_read.wait(start_s)
+    layers = config.get("layers")
+    return Session(
+        version=Version.from_wire(user_agent),
+        config=mapping(config.get("config")),
+        layers=tuple(map(mapping, layers)) if isinstance(layers, list) else (),
+        models=models,
+        signed_in=account.get("account") is not None or account.get("requiresOpenaiAuth") is not True,
+    )
+
+
+async def _all_models(peer: Peer, page: Mapping[str, Any], start_s: float) -> tuple[ModelInfo, ...]:
+    models = catalog.models_from_wire(page)
+    for _ in range(MAX_PAGES):
+        cursor = page.get("nextCursor")
+        if not isinstance(cursor, str) or not cursor:
+            break
+        page = await peer.request("model/list", {"includeHidden": True, "cursor": cursor}, start_s)
+        models += catalog.models_from_wire(page)
+    return models
+
+
+def judge(session: Session, request: AgentRequest) -> tuple[catalog.Choice, list[Problem], list[str]]:
+    """The model and effort, every problem that forbids a turn, and what is only worth a warning."""
+    problems, warnings = version_verdict(session.version)
+    if not session.signed_in:
+        problems.append(Problem(reason="not_signed_in", message="Codex is not signed in: run `codex login`"))
+    choice = catalog.choose(request.model, request.effort, session.config, session.models)
+    return choice, [*problems, *choice.problems], [*warnings, *choice.warnings]
+
+
+def version_verdict(version: Version | None) -> tuple[list[Problem], list[str]]:
+    if version is None:
+        return [], ["Codex did not say its version; what it answers is compared all the same"]
+    if version < OLDEST:
+        message = f"codex {version} is too old, its sandbox can be got round; {OLDEST} is the oldest: {UPDATE_HINT}"
+        return [Problem(reason="codex_too_old", message=message)], []
+    if version > NEWEST_TRIED:
+        return [], [f"codex {version} is newer than {NEWEST_TRIED}, the newest that cc-agents was tried with"]
+    return [], []

@@ -1,0 +1,290 @@
+"""What a harness adapter is to the sidecar: the only types that cross between the two.
+
+Owns: the request an adapter sees, the plan it answers with, the events and the one ending of a turn.
+Does not own: processes (the sidecar starts what the plan says, under the guard), slots, jobs, rendering.
+Serves spec:cc-agents.adapter-contract. Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+Mode: TypeAlias = Literal["read-only", "write", "yolo"]
+MODES: tuple[Mode, ...] = ("read-only", "write", "yolo")
+
+Kind: TypeAlias = Literal["capacity", "rate-limit", "quota", "auth", "other"]
+Status: TypeAlias = Literal["completed", "failed", "interrupted", "refused"]
+Source: TypeAlias = str  # "header", "--model", "CC_AGENTS_MODEL", "codex config", "catalog default", ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sourced:
+    """A value and where it came from, as the user would name the place."""
+
+    value: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRequest:
+    """One turn as it was asked for. Paths are absolute and real; the harness has checked nothing of it."""
+
+    prompt: str
+    mode: Mode
+    model: Sourced | None
+    effort: Sourced | None
+    cwd: str
+    add_dirs: tuple[str, ...] = ()
+    writable_dirs: tuple[str, ...] = ()  # the user's option; counts in write mode only
+    network: bool = False
+    thread: str | None = None  # resume this thread instead of starting one
+    output_schema: Mapping[str, Any] | None = None
+    images: tuple[str, ...] = ()
+    harness_bin: str | None = None  # the option that names the harness' executable
+    protected: tuple[str, ...] = ()  # folders of ours that must stay read-only even below a writable one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong with a request, in words its author can act on."""
+
+    reason: str  # a stable word, see sidecar/schemas/outcome.json
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A request that passed every check that needs no process: what to start, and the adapter's own plan."""
+
+    request: AgentRequest
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    plan: Any = None  # the adapter's own; the sidecar never looks inside
+
+
+# --- events: what happens while a turn runs -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusEvent:
+    """A change of state worth one line to a person. `state` is a stable word."""
+
+    state: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    item: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemEvent:
+    """An item of this turn began or ended; `detail` holds the harness' own fields, shortened."""
+
+    item: str
+    kind: str  # the harness' item type: agentMessage, commandExecution, fileChange, ...
+    phase: Literal["started", "completed"]
+    text: str = ""  # agentMessage: its text; a command: the command line
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageEvent:
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclinedEvent:
+    """A request of the harness that was declined: its method and what it was about."""
+
+    method: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarningEvent:
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunEvent:
+    """The turn is known to the harness: the ids by which it can be steered, interrupted and found again."""
+
+    thread: str
+    turn: str
+
+
+Event: TypeAlias = StatusEvent | TextDelta | ItemEvent | UsageEvent | DeclinedEvent | WarningEvent | BegunEvent
+Events: TypeAlias = Callable[[Event], None]
+
+
+# --- the ending ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one turn. `cached_input_tokens` is part of `input_tokens`, reasoning part of output."""
+
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    cache_write_input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_output_tokens: int = 0
+    total_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnError:
+    """Why a turn did not complete. `retry_at` is a Unix time in seconds, when the harness named one."""
+
+    kind: Kind
+    reason: str
+    message: str
+    codex_error_info: Any = None
+    http_status: int | None = None
+    retry_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effective:
+    """What was really in force, as the harness answered it."""
+
+    model: Sourced | None = None
+    effort: Sourced | None = None
+    mode: Mode = "read-only"
+    sandbox: Mapping[str, Any] | None = None
+    approval_policy: Any = None
+    writable_roots: tuple[str, ...] = ()
+    network: bool | None = None
+    cwd: str = ""
+    switched_off: tuple[str, ...] = ()
+    codex: Mapping[str, Any] = field(default_factory=dict)  # {path, version}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How the conversation with the harness ended. The sidecar makes the outcome of it when nothing lives."""
+
+    status: Status
+    final_text: str = ""
+    partial_text: str = ""
+    usage: Usage | None = None
+    child_usage: Usage | None = None
+    error: TurnError | None = None
+    effective: Effective = field(default_factory=Effective)
+    thread: str | None = None
+    turn: str | None = None
+    declined: tuple[Mapping[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+    confirmed: bool = False  # the harness itself said that the turn is over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelInfo:
+    """One entry of the harness' catalog."""
+
+    id: str
+    hidden: bool
+    default: bool
+    efforts: tuple[str, ...]
+    default_effort: str | None
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a turn would be, asked of the harness without starting a thread."""
+
+    effective: Effective
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    models: tuple[ModelInfo, ...] = ()
+
+
+# --- the seams ----------------------------------------------------------------------------------------------
+
+
+class Channel(Protocol):
+    """Bytes to and from the harness process. `receive` answers b"" at the end of its output."""
+
+    async def receive(self) -> bytes: ...
+    async def send(self, data: bytes) -> None: ...
+    async def close_send(self) -> None: ...
+
+
+class Steer(Protocol):
+    """A text for the running turn. The adapter calls exactly one of the two."""
+
+    text: str
+
+    def accept(self) -> None: ...
+    def refuse(self, why: str) -> None: ...
+
+
+class Control(Protocol):
+    """What reaches a running turn from outside.
+
+    `stop` is None until somebody wants the turn to end; `wait` returns when `stop` or a steer is new.
+    """
+
+    @property
+    def stop(self) -> Stop | None: ...
+    def next_steer(self) -> Steer | None: ...
+    async def wait(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Why a running turn has to end before its own end."""
+
+    reason: str  # interrupted, timeout, idle_timeout, token_limit
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of one conversation, in seconds and tokens; None is no bound."""
+
+    start_s: float
+    grace_s: float
+    idle_s: float | None = None
+    tokens: int | None = None
+
+
+@runtime_checkable
+class Adapter(Protocol):
+    name: str
+    slot_key: str
+    modes: tuple[Mode, ...]
+
+    def check(self, request: AgentRequest, environ: Mapping[str, str]) -> Resolved:
+        """Everything that can be known without a process. Raises `Refused` with every problem found."""
+        ...
+
+    async def preview(self, channel: Channel, resolved: Resolved, limits: Limits) -> Preview: ...
+
+    async def run(
+        self, channel: Channel, resolved: Resolved, events: Events, control: Control, limits: Limits
+    ) -> Ending: ...
+
+
+class Refused(Exception):
+    """A request that cannot become a turn. Raised by `check`, with every problem that was found."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("; ".join(p.message for p in problems))
+        self.problems = problems
+
+
+class PeerError(Exception):
+    """The harness broke the protocol or went away. Raised by the wire, names the method and the field."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message

@@ -1,0 +1,1 @@
+"""Takes a turn request and sees it through to an outcome."""

@@ -1,0 +1,86 @@
+"""Starts one app-server under the guard, in one step and without waiting.
+
+Owns: the pipes, the guard's command line, the environment with the turn's marker. Imports nothing heavy: Codex boots
+while the rest is loaded. Does not own what is said over the pipes (harness.py). Serves rule.guardedAppServer.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from adapters.contract import Resolved
+from sidecar import deadlines, paths
+from sidecar.request import MARKER
+
+PIPE_BYTES = 1 << 20  # of Codex's output: fewer, larger reads; the kernel may grant less
+GUARD = os.path.join(paths.installation_dir(), "guard", "guard.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launched:
+    """A guard that is on its way. The descriptors are ours, and not blocking."""
+
+    guard: subprocess.Popen[bytes]
+    stdin: int
+    stdout: int
+    stderr: int
+    report: int
+    lifeline: int
+    record_path: str
+    turn: str
+
+
+def launch(resolved: Resolved, *, turn: str, record_path: str, slot_fd: int | None) -> Launched:
+    """Raises OSError when no process can be made; then nothing is left open."""
+    pipes = [os.pipe() for _ in range(5)]
+    (in_r, in_w), (out_r, out_w), (err_r, err_w), (report_r, report_w), (life_r, life_w) = pipes
+    passed = [life_r, report_w]
+    options = ["--lifeline", str(life_r), "--report", str(report_w), "--record", record_path, "--turn", turn]
+    options += ["--grace", str(deadlines.TERM_GRACE_S)]
+    if slot_fd is not None:
+        options += ["--slot", str(slot_fd)]
+        passed.append(slot_fd)
+    try:
+        guard = subprocess.Popen(
+            [sys.executable, "-I", "-S", GUARD, *options, "--", *resolved.argv],
+            stdin=in_r,
+            stdout=out_w,
+            stderr=err_w,
+            pass_fds=passed,
+            env={**resolved.env, MARKER: turn},
+            cwd=resolved.cwd,
+            start_new_session=True,
+        )
+    except OSError:
+        for fd in (in_w, out_r, err_r, report_r, life_w):
+            os.close(fd)
+        raise
+    finally:
+        for fd in (in_r, out_w, err_w, report_w, life_r):
+            os.close(fd)
+    _widen(out_r)
+    for fd in (in_w, out_r, err_r, report_r):
+        os.set_blocking(fd, False)
+    return Launched(
+        guard=guard,
+        stdin=in_w,
+        stdout=out_r,
+        stderr=err_r,
+        report=report_r,
+        lifeline=life_w,
+        record_path=record_path,
+        turn=turn,
+    )
+
+
+def _widen(fd: int) -> None:
+    set_size = getattr(fcntl, "F_SETPIPE_SZ", None)
+    if set_size is not None:
+        try:
+            fcntl.fcntl(fd, set_size, PIPE_BYTES)
+        except OSError:
+            return  # over the user's limit for pipes: the usual size works too

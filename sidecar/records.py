@@ -1,0 +1,45 @@
+"""Events and outcomes as the JSON that leaves us: the journal, `--events`, `serve`.
+
+Owns that shape (sidecar/schemas/event.json). A text with a broken character still is valid JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import re
+import time
+from typing import Any
+
+from adapters.contract import Event, Usage
+from sidecar.outcome import Outcome
+
+
+@functools.cache
+def _shape(kind: type[Event]) -> tuple[str, tuple[str, ...]]:
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__.removesuffix("Event")).lower()
+    return name, tuple(f.name for f in dataclasses.fields(kind))
+
+
+def event_record(event: Event) -> dict[str, Any]:
+    """{"event": <snake_case name>, "at": <Unix time in seconds>, ...the event's fields}."""
+    name, fields = _shape(type(event))
+    record = {"event": name, "at": round(time.time(), 3)}
+    for field in fields:
+        value = getattr(event, field)
+        record[field] = dataclasses.asdict(value) if isinstance(value, Usage) else value
+    return record
+
+
+def outcome_record(outcome: Outcome) -> dict[str, Any]:
+    return {"event": "outcome", "at": round(time.time(), 3), "outcome": outcome.to_json()}
+
+
+def dump(record: Any, *, indent: int | None = None) -> bytes:
+    """One JSON text and a newline, always valid UTF-8."""
+    text = json.dumps(record, ensure_ascii=False, indent=indent)
+    try:
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:  # a lone surrogate: as an escape it is valid
+        return json.dumps(record, indent=indent).encode() + b"\n"

@@ -1,0 +1,154 @@
+"""What a person or a program sees of a turn: the answer on stdout, one line per change of state on stderr.
+
+Owns the three views (text, --json, --events) and the words of the lines. Does not own the writing (screen.py).
+Serves rule.stdoutIsTheAnswer.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping
+
+from adapters.contract import (
+    BegunEvent,
+    DeclinedEvent,
+    Event,
+    ItemEvent,
+    StatusEvent,
+    WarningEvent,
+)
+from sidecar import deadlines
+from sidecar.outcome import Outcome
+from sidecar.records import dump, event_record, outcome_record
+from sidecar.screen import Screen, write_all
+
+STDOUT, STDERR = 1, 2
+LINE_CHARS = 300  # of one status line where there is no terminal to say how wide
+DIM, BOLD, PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
+CLEAR = "\r\x1b[K"
+
+
+def line_of(event: Event) -> str | None:
+    """The line that an event is worth, None for most."""
+    if isinstance(event, StatusEvent):
+        return event.text
+    if isinstance(event, BegunEvent):
+        return "started"
+    if isinstance(event, WarningEvent):
+        return f"warning: {event.text}"
+    if isinstance(event, DeclinedEvent):
+        return f"declined: {event.method} {event.subject}".rstrip()
+    if isinstance(event, ItemEvent):
+        return _item_line(event)
+    return None
+
+
+def _item_line(event: ItemEvent) -> str | None:
+    done = event.phase == "completed"
+    if event.kind == "commandExecution":
+        code = event.detail.get("exitCode")
+        if done:
+            return f"command ended with {code}: {event.text}" if code else None
+        return f"running: {event.text}"
+    if event.kind == "agentMessage":
+        return event.text if done and event.detail.get("phase") == "commentary" else None
+    words = {"fileChange": "editing files", "webSearch": "searching the web", "contextCompaction": "compacting"}
+    return words.get(event.kind) if not done else None
+
+
+class View:
+    """One way of showing a turn. `event` never raises and never waits; `outcome` writes the last word."""
+
+    def __init__(self, environ: Mapping[str, str], *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._began = time.monotonic()
+        self._terminal = os.isatty(STDERR) and environ.get("TERM") != "dumb"
+        self._colour = self._terminal and not environ.get("NO_COLOR")
+        self._current: tuple[str, float] | None = None
+        self.screen = Screen(on_tick=self._redraw if self._terminal and not quiet else None)
+
+    def event(self, event: Event) -> None:
+        line = line_of(event)
+        if line is not None:
+            self.line(line)
+
+    def line(self, text: str) -> None:
+        if self._quiet:
+            return
+        text = _printable(text)
+        if self._terminal:
+            self._current = (text, time.monotonic())
+            self._redraw()
+        else:
+            at = time.monotonic() - self._began
+            self.screen.write(STDERR, f"cc-agents: {at:5.1f}s {_cut(text, LINE_CHARS)}\n".encode())
+
+    def outcome(self, outcome: Outcome) -> bool:
+        """False when stdout could not be written."""
+        self._clear()
+        if outcome.status != "completed" and outcome.error is not None:
+            for line in outcome.error.message.splitlines():
+                self.last_line(f"{outcome.status}: {line}")
+        done = self.screen.finish(deadlines.SCREEN_FLUSH_S) and self.screen.broken is None
+        if not done:
+            return False
+        try:
+            self.answer(outcome)
+        except OSError:
+            return False
+        return True
+
+    def answer(self, outcome: Outcome) -> None:
+        """The final text and not one byte more."""
+        if outcome.status == "completed":
+            write_all(STDOUT, outcome.final_text.encode())
+
+    def last_line(self, text: str) -> None:
+        """A line that stays, also where the others are kept quiet."""
+        self.screen.write(STDERR, f"cc-agents: {_printable(text)}\n".encode())
+
+    def _clear(self) -> None:
+        if self._current is not None:
+            self._current = None
+            self.screen.write(STDERR, CLEAR.encode())
+
+    def _redraw(self) -> None:
+        current = self._current
+        if current is None:
+            return
+        text, since = current
+        now = time.monotonic()
+        work = f" ({now - since:.0f}s)" if now - since >= 2 else ""
+        head = f"{now - self._began:4.0f}s "
+        room = max(20, shutil.get_terminal_size().columns - len(head) - len(work) - 1)
+        dim, plain = (DIM, PLAIN) if self._colour else ("", "")
+        self.screen.write(STDERR, f"{CLEAR}{dim}{head}{plain}{_cut(text, room)}{dim}{work}{plain}".encode())
+
+
+class JsonView(View):
+    """--json: one outcome object, whatever the outcome is."""
+
+    def answer(self, outcome: Outcome) -> None:
+        write_all(STDOUT, dump(outcome.to_json()))
+
+
+class EventsView(View):
+    """--events: one JSON event a line as it happens, the outcome last."""
+
+    def event(self, event: Event) -> None:
+        self.screen.write(STDOUT, dump(event_record(event)))
+        super().event(event)
+
+    def answer(self, outcome: Outcome) -> None:
+        write_all(STDOUT, dump(outcome_record(outcome)))
+
+
+def _printable(text: str) -> str:
+    """One line without control characters: what Codex or a command said must not drive the terminal."""
+    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: room - 1] + "…"

@@ -1,0 +1,176 @@
+"""The story of a turn: a slot, an app-server under the guard, a conversation, one outcome.
+
+Owns the order in which it is told and the promise at its end: the outcome comes when nothing of the turn lives.
+Does not own the parts: slots, launch, harness, the adapter, the store. Serves spec:cc-agents.runner.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+import anyio
+
+from adapters.contract import Effective, Ending, Event, Limits, StatusEvent, Stop, TurnError
+from sidecar import deadlines, outcome, slots
+from sidecar.begin import Begun
+from sidecar.control import TurnControl
+from sidecar.harness import Harness, hold
+from sidecar.journal import Journal
+from sidecar.outcome import Outcome, Timing
+from sidecar.records import event_record, outcome_record
+
+Show = Callable[[Event], None]
+
+
+class Turn:
+    def __init__(self, begun: Begun, control: TurnControl, show: Show) -> None:
+        self._begun = begun
+        self._control = control
+        self._show = show
+        self._warnings: list[str] = []
+        self._journal = Journal(begun.job.events_path, warn=self._warnings.append)
+        self._started_at: float | None = None
+        self._ended = 0
+
+    async def run(self) -> Outcome:
+        """Sees the turn through. Never raises for what Codex, a limit or a person did: that is the outcome."""
+        try:
+            ending = await self._in_a_slot()
+        finally:
+            if self._begun.slot is not None:
+                self._begun.slot.release()
+        return self._publish(ending)
+
+    async def _in_a_slot(self) -> Ending:
+        if self._begun.slot is None and not await self._wait_for_a_slot():
+            return self._stopped_before_the_start()
+        try:
+            launched = self._begun.launched or self._begun.start()
+        except OSError as error:
+            return self._failed("app_server_exited", f"Codex could not be started: {error}")
+        self._started_at = time.time()
+        self._begun.job.publish(state="running", started_at=self._started_at)
+        async with hold(launched) as harness:
+            self._control.on_second_stop = harness.end_now
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._watch_the_clock)
+                ending = await self._converse(harness)
+                tasks.cancel_scope.cancel()
+            await harness.end(politely=ending.confirmed or ending.status == "refused")
+        self._ended = harness.processes_ended
+        return ending
+
+    # --- before -----------------------------------------------------------------------------------------------
+
+    async def _wait_for_a_slot(self) -> bool:
+        """True with a slot in hand, False when the wait was stopped."""
+        begun, told = self._begun, -1
+        with slots.Waiter(begun.runtime, begun.adapter.slot_key, begun.cap, begun.holder) as waiter:
+            while self._control.stop is None:
+                begun.slot = waiter.poll()
+                if begun.slot is not None:
+                    return True
+                if waiter.ahead != told:
+                    told = waiter.ahead
+                    self._tell(StatusEvent(state="waiting", text=_waiting(begun.cap, told, waiter.holders)))
+                with anyio.move_on_after(slots.POLL_S):
+                    await self._control.wait()
+        return False
+
+    def _stopped_before_the_start(self) -> Ending:
+        stop = self._control.stop or Stop(reason="interrupted", message="stopped while waiting for a slot")
+        error = TurnError(kind="other", reason=stop.reason, message=f"{stop.message} while waiting for a slot")
+        return Ending(status="interrupted", error=error, effective=self._asked(), confirmed=True)
+
+    # --- during -----------------------------------------------------------------------------------------------
+
+    async def _converse(self, harness: Harness) -> Ending:
+        request = self._begun.request
+        limits = Limits(
+            start_s=deadlines.START_S,
+            grace_s=deadlines.INTERRUPT_GRACE_S,
+            idle_s=request.idle_timeout_s,
+            tokens=request.max_tokens,
+        )
+        ending = await self._begun.adapter.run(harness.channel, self._begun.resolved, self._tell, self._control, limits)
+        if ending.error is not None and ending.error.reason in ("app_server_exited", "protocol"):
+            return await _with_exit(ending, harness)
+        return ending
+
+    async def _watch_the_clock(self) -> None:
+        limit_s = self._begun.request.timeout_s
+        if limit_s is not None:
+            await anyio.sleep(limit_s)
+            self._control.request_stop(Stop(reason="timeout", message=f"the turn took longer than {limit_s:g} s"))
+
+    def _tell(self, event: Event) -> None:
+        """Journal first, then the screen."""
+        record = event_record(event)
+        self._journal.write(record)
+        if record["event"] == "begun":
+            self._begun.job.publish(thread=record["thread"], turn=record["turn"])
+        if record["event"] != "text_delta":
+            self._journal.flush()
+        self._show(event)
+
+    # --- after ------------------------------------------------------------------------------------------------
+
+    def _publish(self, ending: Ending) -> Outcome:
+        """The outcome on disk, then to whoever asked. A disk that is full costs the record, not the answer."""
+        now, begun = time.time(), self._begun
+        since = self._started_at or now
+        result = outcome.of_ending(
+            ending,
+            job=begun.job.id,
+            timing=Timing(
+                queued_s=round(since - begun.asked_at, 3),
+                started_at=self._started_at,
+                duration_s=round(now - since, 3),
+            ),
+            processes_ended=self._ended,
+            signal=self._control.signal,
+            warnings=tuple(self._warnings),
+        )
+        record = outcome_record(result)
+        self._journal.write(record)
+        self._journal.close()
+        try:
+            if result.status == "completed":
+                begun.job.write_final(result.final_text)
+            begun.job.publish(
+                state="ended", status=result.status, thread=result.thread, turn=result.turn, outcome=record["outcome"]
+            )
+        except OSError as error:
+            lost = f"the job's record could not be written: {error.strerror}"
+            return dataclasses.replace(result, warnings=(*result.warnings, lost))
+        return result
+
+    def _failed(self, reason: str, message: str) -> Ending:
+        error = TurnError(kind="other", reason=reason, message=message)
+        return Ending(status="failed", error=error, effective=self._asked())
+
+    def _asked(self) -> Effective:
+        agent = self._begun.request.agent
+        return Effective(model=agent.model, effort=agent.effort, mode=agent.mode, cwd=agent.cwd)
+
+
+async def _with_exit(ending: Ending, harness: Harness) -> Ending:
+    """The wire only saw its end; the guard knows how the process went, and stderr may say why."""
+    how = await harness.how_it_ended()
+    error = ending.error
+    if error is None:
+        return ending
+    if how is not None:
+        error = dataclasses.replace(error, reason="app_server_exited", message=f"{error.message}. {how}")
+    elif error.reason == "app_server_exited":
+        message = f"{error.message.replace('Codex ended', 'Codex closed its output')}; its process was still running"
+        error = dataclasses.replace(error, reason="protocol", message=message)
+    return dataclasses.replace(ending, error=error)
+
+
+def _waiting(cap: int, ahead: int, holders: list[slots.Holder]) -> str:
+    who = ", ".join(h.job for h in holders if h.job) or "others"
+    queue = f", {ahead} ahead in the queue" if ahead else ""
+    return f"waiting for a slot: {len(holders)} of {cap} taken by {who}{queue}"
