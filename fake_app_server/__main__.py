@@ -1,7 +1,7 @@
 """`python -m fake_app_server [SCENARIO.json] [ARGUMENTS]`: finds the scenario, writes the first log line, plays.
 
 Owns: argv, the two environment variables, exit code 64. Does not own: everything after that (server).
-Serves spec:cc-agents.fake.
+Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations

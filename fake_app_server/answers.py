@@ -1,7 +1,7 @@
 """What the fake answers to a request when the scenario says nothing else: like Codex 0.171.
 
 Owns: initialize, config/read, model/list, account/read, thread/start, thread/resume, thread/read.
-Does not own: turns (turns.py), reading and writing (server). Serves spec:cc-agents.fake.
+Does not own: turns (turns.py), reading and writing (server). Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The configuration that the fake pretends to have: layers, flags, and what they add up to.
 
 Owns: merging and the answer of config/read. Does not own: the sandbox that follows from it (sandbox).
-Serves spec:cc-agents.fake; facts as in sections 1, 3 and 5 of the notes on Codex 0.171.
+Serves spec:cc-agents.fakes; facts as in sections 1, 3 and 5 of the notes on Codex 0.171.
 """
 
 from __future__ import annotations

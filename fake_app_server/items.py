@@ -1,7 +1,7 @@
 """Items, turns, usage and errors with every field that Codex 0.171 sends.
 
 Owns: the shapes, taken from recordings of the real one. Does not own: when they are sent (steps).
-Serves spec:cc-agents.fake.
+Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The catalog of the fake: a part of the one in Codex 0.171, in its words.
 
-Owns: the default data of model/list. Does not own: paging and hiding (answers). Serves spec:cc-agents.fake.
+Owns: the default data of model/list. Does not own: paging and hiding (answers). Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations

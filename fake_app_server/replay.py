@@ -1,7 +1,7 @@
 """Plays a recording of the real Codex: each line {"dir": "out"|"in", "t": seconds, "msg": message}.
 
 Owns: the order of a recording and the ids of its requests. Does not own: requests that the recording lacks
-(the defaults answer them). Serves spec:cc-agents.fake.
+(the defaults answer them). Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a thread may do, computed from a request as Codex 0.171 computes it.
 
 Owns: sandbox, activePermissionProfile and approvalPolicy of thread/start and thread/resume.
-Does not own: enforcement (there is none here) and merging (config). Serves spec:cc-agents.fake.
+Does not own: enforcement (there is none here) and merging (config). Serves spec:cc-agents.fakes.
 Each row was compared with the real binary: profile entries, built-in profiles, `sandbox`, leaks of the user's config.
 """
 

@@ -1,7 +1,7 @@
 """The scenario: what a file or an environment variable says the fake should do, checked before it starts.
 
 Owns: the keys of a scenario and of every step. Does not own: playing them (steps, server).
-Serves spec:cc-agents.fake.
+Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations

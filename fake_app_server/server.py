@@ -1,7 +1,7 @@
 """The peer: reads the client's lines and sees that each is answered, by the scenario or by the defaults.
 
 Owns: standard input, order, end of input, signals. Does not own: answers (answers, turns), scripts (steps).
-Serves spec:cc-agents.fake. The main thread reads; every script plays in a thread of its own.
+Serves spec:cc-agents.fakes. The main thread reads; every script plays in a thread of its own.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from fake_app_server.answers import Answers, RpcError
-from fake_app_server.config import Config
+from fake_app_server.config import Config, ConfigError, codex_home
+from fake_app_server.replay import Replay
 from fake_app_server.scenario import Scenario, Step
 from fake_app_server.state import Thread, Turn
+from fake_app_server.steps import Player
+from fake_app_server.tomlflags import read_flags
 from fake_app_server.turns import Turns
 from fake_app_server.wire import Log, Message, Output, new_id
 
@@ -66,8 +69,6 @@ class Server:
         self._catch_signals()
         self.play(self.scenario.on_start).run()
         if self.scenario.replay:
-            from fake_app_server.replay import Replay
-
             Replay(self, self.scenario.replay).start()
         parts: list[bytes] = []
         while data := self._read():
@@ -220,10 +221,8 @@ class Server:
         request: Message | None = None,
         thread: Thread | None = None,
         turn: Turn | None = None,
-    ) -> Any:
+    ) -> Player:
         """A script, ready to run; whatever it is going to answer itself is held back from now on."""
-        from fake_app_server.steps import Player
-
         params = (request or {}).get("params") or {}
         if thread is None and isinstance(params, dict):
             thread = self.answers.threads.get(str(params.get("threadId")))
@@ -276,9 +275,6 @@ def _for_ever() -> NoReturn:
 
 def start(scenario: Scenario, argv: list[str], log: Log) -> NoReturn:
     """Plays a scenario on this process' standard input and output, and ends the process."""
-    from fake_app_server.config import ConfigError, codex_home
-    from fake_app_server.tomlflags import read_flags
-
     home = os.environ.get("CODEX_HOME")
     if home and not os.path.isdir(home):
         sys.exit(f'Error: CODEX_HOME points to "{codex_home()}", but that path does not exist')

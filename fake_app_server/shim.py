@@ -1,6 +1,6 @@
 """Makes an executable `codex` that is the fake: for tests and for `cc-agents demo`.
 
-Owns: the script and the scenario file beside it. Does not own: playing it. Serves spec:cc-agents.fake.
+Owns: the script and the scenario file beside it. Does not own: playing it. Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations

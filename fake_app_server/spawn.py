@@ -1,7 +1,7 @@
 """Real child processes of every kind that has escaped from somebody, for containment tests.
 
 Owns: the step `spawn` and, run as a program by file path, the child itself. Does not own: ending them; the
-fake never does, since that is what is being tested. Serves spec:cc-agents.fake. Standard library only.
+fake never does, since that is what is being tested. Serves spec:cc-agents.fakes. Standard library only.
 """
 
 from __future__ import annotations

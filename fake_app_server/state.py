@@ -1,7 +1,7 @@
 """Threads and turns as the fake remembers them.
 
 Owns: what a thread's turns hold and their shapes on the wire; `Store` keeps threads across processes when a
-scenario asks for it. Does not own: when anything is sent. Serves spec:cc-agents.fake.
+scenario asks for it. Does not own: when anything is sent. Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Plays the steps of a script, one after the other, in a thread of its own.
 
 Owns: waiting, and the steps that are about the process and the wire. The steps that speak of a turn are in
-turnsteps. Does not own: when a script starts (server). Serves spec:cc-agents.fake.
+turnsteps. Does not own: when a script starts (server). Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from fake_app_server import turnsteps
 from fake_app_server.scenario import Step, verb_of
+from fake_app_server.spawn import spawn
 from fake_app_server.state import Thread, Turn
 from fake_app_server.wire import FLOOD_CHUNK, Message, encode, now_ms
 
@@ -97,8 +99,6 @@ class Player:
                 self._release(method)
 
     def play(self, steps: list[Step]) -> None:
-        from fake_app_server import turnsteps
-
         for step in steps:
             self.check()
             verb = verb_of(step)
@@ -268,8 +268,6 @@ class Player:
             left -= os.write(2, (text * (FLOOD_CHUNK // len(text) + 1))[: min(left, FLOOD_CHUNK)])
 
     def do_spawn(self, step: Step) -> None:
-        from fake_app_server.spawn import spawn
-
         spawn(**step["spawn"])
 
     def do_repeat(self, step: Step) -> None:
@@ -283,8 +281,6 @@ class Player:
         """Many lines as fast as the reader takes them; each is the same, so that making them costs nothing."""
         flood = step["flood"]
         if "deltas" in flood:
-            from fake_app_server import turnsteps
-
             turnsteps.flood_deltas(self, flood["deltas"], flood["lines"])
             return
         if "text" in flood:

@@ -1,7 +1,7 @@
 """Reads `-c key=value` flags as Codex does: a key split on every dot, a value in TOML or else plain text.
 
 Owns: the flags' grammar (inline values only). Does not own: what the values mean (config).
-Serves spec:cc-agents.fake. Written out here because tomllib is not in Python 3.10.
+Serves spec:cc-agents.fakes. Written out here because tomllib is not in Python 3.10.
 """
 
 from __future__ import annotations

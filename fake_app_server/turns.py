@@ -1,7 +1,7 @@
 """turn/start, turn/steer and turn/interrupt as Codex 0.171 takes and refuses them.
 
 Owns: whether such a request is accepted, and what follows when the scenario says nothing else.
-Does not own: the script of a turn (steps), other requests (answers). Serves spec:cc-agents.fake.
+Does not own: the script of a turn (steps), other requests (answers). Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations

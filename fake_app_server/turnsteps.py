@@ -1,7 +1,7 @@
 """The short steps: what a turn says, in the notation of the cases that tests are written for.
 
 Owns: start, msg, command, usage, err, done and their kin. Does not own: shapes (items), bookkeeping (turns).
-Serves spec:cc-agents.fake.
+Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fake_app_server import items
 from fake_app_server.scenario import Step
 from fake_app_server.state import Table, Turn
+from fake_app_server.wire import encode, now_ms
 
 if TYPE_CHECKING:
     from fake_app_server.steps import Player
@@ -101,8 +102,6 @@ def delta(player: Player, thread_id: str, turn: Turn, item_id: str, text: str, d
 
 def flood_deltas(player: Player, piece: str, lines: int) -> None:
     """One final answer that comes in very many deltas."""
-    from fake_app_server.wire import encode, now_ms
-
     thread_id, turn = place(player, {})
     begun = items.agent_message("", "final_answer")
     with player.speaking():

@@ -1,6 +1,6 @@
 """Bytes of the fake: the output line writer, the event log, and ids that look like Codex' own.
 
-Owns: standard output, the log file. Does not own: what is said (answers, steps). Serves spec:cc-agents.fake.
+Owns: standard output, the log file. Does not own: what is said (answers, steps). Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations

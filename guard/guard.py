@@ -1,7 +1,12 @@
-"""Entry of the guard; started by file path, so it finds its own package first.
+"""Entry of the guard, started by file path: options, and the way to its own package. Short on purpose: Python
+compiles this file at every start (8 ms for all of the guard), the modules behind it once.
+Serves spec:cc-agents.work-containment.
 
-Short on purpose: Python compiles the file it is started with every time (8 ms for all of the guard), the modules
-behind it once. Serves spec:cc-agents.work-containment.
+    guard.py --lifeline FD --report FD --record FILE --turn ID --grace S [--orphan-grace S] [--slot FD] [--poll S]
+             [--way linux|polling] [--no-subreaper] -- ARGV...
+
+Lifeline: its end of file ends the turn. Slot: only kept open. Report: one JSON object a line, `event` is one of
+started, failed, exited, ended; or record_failed, stuck, broken.
 """
 
 import os
@@ -9,7 +14,20 @@ import sys
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from guard.supervisor import main
+from guard.supervisor import Guard  # noqa: E402  (only now can it be found)
+
+
+def main(words: list[str]) -> int:
+    options = dict[str, str]()
+    while (word := words.pop(0)) != "--":
+        options[word[2:]] = "" if word == "--no-subreaper" else words.pop(0)
+    guard = Guard(options, words)
+    try:
+        return guard.run()
+    except Exception as e:
+        guard.report(event="broken", message=repr(e))  # its stderr leads nowhere by now
+        raise
+
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -35,9 +35,7 @@ def read_stat(pid: int) -> Proc | None:
         return None
     f = stat[stat.rindex(b")") + 2 :].split()  # the name may hold anything, blanks and ")" too
     zombie = f[0] == b"Z" and f[17] == b"1"  # a leader that has ended shows Z too while its threads live on
-    return Proc(
-        pid=pid, zombie=zombie, ppid=int(f[1]), pgid=int(f[2]), sid=int(f[3]), start_time=int(f[19])
-    )
+    return Proc(pid=pid, zombie=zombie, ppid=int(f[1]), pgid=int(f[2]), sid=int(f[3]), start_time=int(f[19]))
 
 
 def proc_pids() -> set[int]:

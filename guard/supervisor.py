@@ -3,9 +3,6 @@
 Owns: starting the app-server, watching, ending everything below itself. Does not own: the app-server's bytes (it
 never touches them), the slot's rules, what a guard killed by -9 leaves behind (sidecar/orphans.py). Standard
 library only. Serves spec:cc-agents.work-containment.
-
-    guard.py --lifeline FD --report FD --record FILE --turn ID --grace S [--orphan-grace S] [--slot FD] [--poll S]
-             [--way linux|polling] [--no-subreaper] -- ARGV...
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ import time
 
 from guard.processes import Proc, read_stat
 from guard.record import Record, json_text
-from guard.ways import LinuxWay, PollingWay, close_if_open, hurry, kill_group
+from guard.ways import LinuxWay, PollingWay, close_above_2, hurry, kill_group
 
 TYPE_CHECKING = False  # as typing has it, without 5 ms of import
 if TYPE_CHECKING:
@@ -46,8 +43,7 @@ class Guard:
             "lifeline": float(options.get("orphan-grace", ORPHAN_GRACE_S)),
             "exit": min(float(options["grace"]), AFTER_EXIT_GRACE_S),
         }
-        default = "linux" if sys.platform == "linux" else "polling"
-        self.way: LinuxWay | PollingWay = WAYS[options.get("way", default)]()
+        self.way = WAYS[options.get("way", "linux" if sys.platform == "linux" else "polling")]()
         self.poll_s = float(options.get("poll", self.way.poll_s))
         if "no-subreaper" in options:  # the control of the tests: containment has to fail without it
             self.way.adopt_orphans, self.way.wait_is_proof = lambda: None, False  # type: ignore[method-assign]
@@ -55,9 +51,8 @@ class Guard:
         self.record: Record | None = None
         self.app_pid, self.status, self.failed = 0, 0, False
         self.over = self.let_go = self.childless = False
-        self.stops = 0  # stop signals so far
+        self.stops, self.exec_fd = 0, -1
         self.ended: set[tuple[int, int]] = set()
-        self.exec_fd = -1
         self.poller = select.poll()
         self.readers: dict[int, Callable[[], object]] = {}
 
@@ -110,9 +105,7 @@ class Guard:
                 signal.signal(signum, handler)
             if not os.read(gate, 1):
                 os._exit(126)
-            for fd in [int(name) for name in os.listdir(self.way.fd_dir)]:
-                if fd > 2 and fd != errors:
-                    close_if_open(fd)
+            close_above_2(self.way.fd_dir, keep=errors)
             os.execvp(self.argv[0], self.argv)
         except OSError as e:
             os.write(errors, b"%d" % (e.errno or errno.EIO))
@@ -207,11 +200,10 @@ class Guard:
             if self.over:
                 return "exit"
             if time.monotonic() >= look_at:
-                self.look()
+                self.update_record(self.tree.scan())
                 look_at = time.monotonic() + self.poll_s
 
-    def look(self) -> None:
-        procs = self.tree.scan()
+    def update_record(self, procs: list[Proc]) -> None:
         try:
             if self.record:
                 self.record.update(procs)
@@ -253,7 +245,9 @@ class Guard:
     def kill(self) -> None:
         """Stop all, then kill all: what is stopped can't replace what is killed. Again until nothing is left."""
         backoff_s, since, last, told = BACKOFF_MIN_S, time.monotonic(), [(0, 0)], False
-        self.hit(list(self.tree.known.values()), signal.SIGSTOP)  # before the time that a look takes in a storm
+        self.hit(
+            list(self.tree.known.values()), signal.SIGSTOP
+        )  # before the time that a look takes in a storm
         while not self.gone():
             procs = self.freeze()
             self.hit(procs, signal.SIGKILL)
@@ -290,16 +284,3 @@ class Guard:
         for p in procs:
             if p.pgid not in groups and not p.zombie:
                 self.way.send(p, signum)
-
-
-def main(words: list[str]) -> int:
-    options: dict[str, str] = {}
-    words = words[:]
-    while (word := words.pop(0)) != "--":
-        options[word[2:]] = "" if word == "--no-subreaper" else words.pop(0)
-    guard = Guard(options, words)
-    try:
-        return guard.run()
-    except Exception as e:
-        guard.report(event="broken", message=repr(e))  # its stderr leads nowhere by now
-        raise

@@ -113,15 +113,24 @@ def kill_group(pgid: int, signum: int) -> None:
         pass  # gone, or another user's: the next look tells which
 
 
-def close_if_open(fd: int) -> None:
-    try:
-        os.close(fd)
-    except OSError:
-        pass  # the descriptor of the listing itself
+def close_above_2(fd_dir: str, *, keep: int) -> None:
+    for fd in [int(name) for name in os.listdir(fd_dir)]:
+        if fd > 2 and fd != keep:
+            try:
+                os.close(fd)
+            except OSError:
+                continue  # the descriptor of the listing itself
 
 
 def hurry() -> None:
+    """Ahead of the processes that are being ended: in a fork storm each of thousands has the same share of the CPU.
+
+    Only root may. For others a storm lasts longer, and ends all the same.
+    """
     try:
-        os.setpriority(os.PRIO_PROCESS, 0, -20)
-    except PermissionError:
-        pass  # only root may; without it a storm lasts longer, and ends all the same
+        if hasattr(os, "sched_setscheduler"):
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        else:
+            os.setpriority(os.PRIO_PROCESS, 0, -20)
+    except OSError:
+        pass  # not allowed, or not in this C library

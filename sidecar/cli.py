@@ -14,7 +14,7 @@ from importlib import import_module
 
 from adapters.contract import Refused
 from adapters.version import VERSION
-from sidecar.errors import UserError
+from sidecar.errors import EXIT_INTERRUPTED, EXIT_REFUSED, UserError
 
 COMMANDS = {
     "run": "run one turn and print Codex's answer",
@@ -22,7 +22,6 @@ COMMANDS = {
     "models": "the models and efforts that Codex offers",
     "demo": "the whole main job with scripted answers, for a machine without Codex",
 }
-REFUSED = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if not words or words[0] in ("--help", "-h", "help"):
         _print(usage())
-        return 0 if words else REFUSED
+        return 0 if words else EXIT_REFUSED
     verb = words[0]
     if verb not in COMMANDS:
         return complain(f"unknown command {verb!r}: one of {', '.join(COMMANDS)}")
@@ -45,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return complain(*(p.message for p in refused.problems))
     except UserError as error:
         return complain(*error.message.splitlines())
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing more can be said there, not even at exit
         return 1
@@ -74,7 +75,7 @@ def usage() -> str:
 def complain(*lines: str) -> int:
     """Each problem on a line of stderr; the exit code of a refusal."""
     sys.stderr.write("".join(f"cc-agents: {line}\n" for line in lines))
-    return REFUSED
+    return EXIT_REFUSED
 
 
 def _print(text: str) -> None:

@@ -1,9 +1,13 @@
 """The exception that a person can mend.
 
-Owns: `UserError`. Does not own: how it is shown (cli) or what a harness refuses (adapters.contract.Refused).
+Owns: `UserError`, and the exit codes that are no outcome's alone.
+Does not own: how it is shown (cli) or what a harness refuses (adapters.contract.Refused).
 """
 
 from __future__ import annotations
+
+EXIT_REFUSED = 2  # before a turn
+EXIT_INTERRUPTED = 130  # also `interrupt JOB`; a signal gives 128 + its number
 
 
 class UserError(Exception):

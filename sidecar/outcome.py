@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.contract import Effective, Ending, Kind, Problem, Status, TurnError, Usage
-from sidecar.errors import UserError
+from sidecar.errors import EXIT_INTERRUPTED, EXIT_REFUSED, UserError
 
 EXIT_COMPLETED = 0
 EXIT_FAILED = 1
-EXIT_REFUSED = 2
-EXIT_INTERRUPTED = 130  # also `interrupt JOB`; a signal gives 128 + its number
 
 EXIT_OF_REASON = {
     "mode_not_enforced": 7,

@@ -6,7 +6,6 @@ Owns that shape (sidecar/schemas/event.json). A text with a broken character sti
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import re
 import time
@@ -15,16 +14,20 @@ from typing import Any
 from adapters.contract import Event, Usage
 from sidecar.outcome import Outcome
 
+_SHAPES: dict[type, tuple[str, tuple[str, ...]]] = {}  # an event's name and its fields
 
-@functools.cache
-def _shape(kind: type[Event]) -> tuple[str, tuple[str, ...]]:
-    name = re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__.removesuffix("Event")).lower()
-    return name, tuple(f.name for f in dataclasses.fields(kind))
+
+def _shape(event: Event) -> tuple[str, tuple[str, ...]]:
+    kind = type(event)
+    if kind not in _SHAPES:
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__.removesuffix("Event")).lower()
+        _SHAPES[kind] = name, tuple(f.name for f in dataclasses.fields(event))
+    return _SHAPES[kind]
 
 
 def event_record(event: Event) -> dict[str, Any]:
     """{"event": <snake_case name>, "at": <Unix time in seconds>, ...the event's fields}."""
-    name, fields = _shape(type(event))
+    name, fields = _shape(event)
     record = {"event": name, "at": round(time.time(), 3)}
     for field in fields:
         value = getattr(event, field)

@@ -1,6 +1,6 @@
 """The least that can talk to the fake app-server: no code of the adapters is in it.
 
-Owns: a synchronous client and the fixture's body for the tests of the fake. Serves spec:cc-agents.fake.
+Owns: a synchronous client and the fixture's body for the tests of the fake. Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The answers of the fake are true to the request, and its scenarios, recordings and shim are what they say.
 
-Does not test the adapter. Serves spec:cc-agents.fake.
+Does not test the adapter. Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bytes, endings, signals and children of the fake.
 
-Does not test the adapter. Serves spec:cc-agents.fake.
+Does not test the adapter. Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Turns and threads of the fake go as those of Codex go, and as their script says.
 
-Does not test the adapter. Serves spec:cc-agents.fake.
+Does not test the adapter. Serves spec:cc-agents.fakes.
 """
 
 from __future__ import annotations

@@ -114,21 +114,24 @@ def test_files_are_private_and_nothing_half_made_stays(store: Store, tmp_path: P
 
 @pytest.mark.rule("rule.recordsByRename")
 def test_a_reader_never_meets_half_a_record(store: Store, tmp_path: Path) -> None:
-    job = make(store)
+    job, stop = make(store), tmp_path / "stop"
     code = (
-        "import sys; from sidecar.store import Job; from sidecar.files import load_json\n"
+        "import itertools, os, sys; from sidecar.store import Job; from sidecar.files import load_json\n"
         "job = Job(sys.argv[1], load_json(sys.argv[1] + '/record.json')[0])\n"
-        "for n in range(300): job.publish(state='running', n=n, pad='x' * (n * 97 % 20000))\n"
+        "for n in itertools.count():\n"
+        "    job.publish(state='running', n=n, pad='x' * (n * 97 % 20000))\n"
+        "    if os.path.exists(sys.argv[2]): break\n"
     )
-    with python(code, job.dir) as writer:
-        seen = set()
-        while writer.poll() is None:
+    with python(code, job.dir, stop) as writer:
+        seen: set[Any] = set()
+        end = time.monotonic() + BOUND_S
+        while len(seen) < 50 and time.monotonic() < end:
             view = store.read(job.id)
             assert view.state in ("queued", "running"), view.reason
             seen.add(view.record.get("n"))
+        stop.touch()
         assert writer.wait(BOUND_S) == 0
-    assert store.read(job.id).record["n"] == 299
-    assert len(seen) > 1
+    assert len(seen) >= 50
 
 
 @pytest.mark.rule("rule.recordsByRename")

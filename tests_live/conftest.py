@@ -47,13 +47,19 @@ def pytest_collection(session: pytest.Session) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "codex" in metafunc.fixturenames:
         paths = binaries()
-        metafunc.parametrize("codex", paths, ids=[version(path) for path in paths], scope="session")
+        metafunc.parametrize("codex", paths, ids=[version(path) for path in paths], indirect=True)
 
 
 def version(codex: str) -> str:
     """`0.171.0`, as the binary says it."""
     said = subprocess.run([codex, "--version"], capture_output=True, text=True, timeout=TURN_S, check=True)
     return said.stdout.split()[-1]
+
+
+@pytest.fixture(scope="session")
+def codex(request: pytest.FixtureRequest) -> str:
+    """The executable under test: each one of CC_AGENTS_LIVE_CODEX in turn."""
+    return str(request.param)
 
 
 @pytest.fixture
@@ -91,7 +97,7 @@ def write_config() -> WriteConfig:
 
 
 @pytest.fixture
-def cc_agents(home: Home, request: pytest.FixtureRequest) -> CcAgents:
+def cc_agents(home: Home, codex: str) -> CcAgents:
     """cc_agents(*args, input=None, env={}, cwd=None, timeout=60): our command in that home, as bytes."""
 
     def run(
@@ -101,7 +107,6 @@ def cc_agents(home: Home, request: pytest.FixtureRequest) -> CcAgents:
         cwd: Path | None = None,
         timeout: float = TURN_S,
     ) -> subprocess.CompletedProcess[bytes]:
-        codex = request.getfixturevalue("codex")
         environ = home.environ(**{"CC_AGENTS_CODEX_BIN": codex, "PYTHONPATH": str(CHECKOUT), **(env or {})})
         return subprocess.run(
             [sys.executable, "-m", "sidecar", *args],

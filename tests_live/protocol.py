@@ -63,9 +63,7 @@ class Protocol:
                 return _broken(json.loads(path.read_bytes()), result, where)
         return [f"{where}: no schema {name}"]
 
-    def _one(
-        self, message: Json, side: str, asked: Mapping[Any, str], methods: Mapping[str, str]
-    ) -> list[str]:
+    def _one(self, message: Json, side: str, asked: Mapping[Any, str], methods: Mapping[str, str]) -> list[str]:
         if "method" in message:
             return self._call(message, f"{side}{'Request' if 'id' in message else 'Notification'}")
         method = asked.get(message.get("id"))

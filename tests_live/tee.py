@@ -29,10 +29,7 @@ def write_tee(path: Path, log: Path, argv: Sequence[str]) -> Path:
 def read_log(log: Path) -> tuple[list[bytes], list[bytes]]:
     """The lines that went to the command, and those that came from it."""
     entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    sides = (
-        [e["line"].encode("utf-8", "surrogateescape") for e in entries if e["dir"] == d]
-        for d in ("in", "out")
-    )
+    sides = ([e["line"].encode("utf-8", "surrogateescape") for e in entries if e["dir"] == d] for d in ("in", "out"))
     to, back = sides
     return to, back
 

@@ -86,9 +86,7 @@ def test_codex_counts_the_tokens_that_the_script_gives(codex: str, home: Home, m
     ],
     ids=["http", "stream"],
 )
-def test_a_scripted_failure_ends_the_turn_of_codex(
-    codex: str, home: Home, model: ScriptedModel, failure: Any
-) -> None:
+def test_a_scripted_failure_ends_the_turn_of_codex(codex: str, home: Home, model: ScriptedModel, failure: Any) -> None:
     model.extend(failure)
     write_config(home, model.base_url)
     code, events = codex_exec(codex, home, "go")
@@ -96,9 +94,7 @@ def test_a_scripted_failure_ends_the_turn_of_codex(
     assert "the scripted failure" in json.dumps(events)
 
 
-def test_the_model_notices_that_a_silent_client_was_killed(
-    codex: str, home: Home, model: ScriptedModel
-) -> None:
+def test_the_model_notices_that_a_silent_client_was_killed(codex: str, home: Home, model: ScriptedModel) -> None:
     model.extend(silence())
     write_config(home, model.base_url)
     argv = [codex, "exec", "--json", "--skip-git-repo-check", "go"]
@@ -114,9 +110,7 @@ def test_the_model_notices_that_a_silent_client_was_killed(
         assert running.wait(EXEC_S) != 0
 
 
-def test_an_answer_of_five_megabytes_is_sent_in_a_moment(
-    codex: str, home: Home, model: ScriptedModel
-) -> None:
+def test_an_answer_of_five_megabytes_is_sent_in_a_moment(codex: str, home: Home, model: ScriptedModel) -> None:
     text = "漢字 é 🎉 " * 220_000
     model.extend(say(text, deltas=[text[i : i + 1000] for i in range(0, len(text), 1000)]))
     write_config(home, model.base_url)

@@ -7,8 +7,7 @@ import os
 
 from adapters.contract import Refused
 from sidecar import foreground, outcome
-from sidecar.cli import REFUSED
-from sidecar.errors import UserError
+from sidecar.errors import EXIT_REFUSED, UserError
 from sidecar.render import EventsView, JsonView, View
 from sidecar.turn_options import add_output_arguments, add_prompt_arguments, add_turn_arguments, request_from
 
@@ -27,10 +26,10 @@ def run(args: argparse.Namespace) -> int:
         return foreground.run(request, settings, os.environ, view)
     except Refused as refused:
         view.outcome(outcome.refused(*refused.problems))
-        return REFUSED
+        return EXIT_REFUSED
     except UserError as error:
         view.outcome(outcome.refused(*outcome.problems_of(error)))
-        return REFUSED
+        return EXIT_REFUSED
 
 
 def view_for(args: argparse.Namespace) -> View:

@@ -1,0 +1,252 @@
+"""What a turn left behind when its guard was killed by -9: finding it and ending it.
+
+Owns: survivors by the guard's record, by the marker in the environment, and their descendants. Does not own: ending
+a turn whose guard lives (the guard does), jobs, slots. Never goes by name; a pid counts only with its start time.
+Serves spec:cc-agents.work-containment (rule.guardKilled).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+MARKER = "CC_AGENTS_TURN"
+LOOK_S = 0.02  # between two looks while survivors end: a look costs some milliseconds
+END_S = 10.0  # for the KILL part: what still lives then sleeps in the kernel or is another user's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proc:
+    """A living process. `start_time` as in the record: clock ticks since boot, elsewhere seconds since 1970."""
+
+    pid: int
+    start_time: int
+    ppid: int
+    pgid: int
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.pid, self.start_time
+
+
+Record = dict[str, Any]
+
+
+def read_record(path: str) -> Record | None:
+    """The guard's record, None if there is none. Raises ValueError if it isn't one."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            record = json.load(file)
+    except FileNotFoundError:
+        return None
+    if not isinstance(record, dict) or record.get("version") != 1:
+        raise ValueError(f"{path} is not a record of a guard")
+    return record
+
+
+def owner_alive(record: Record) -> bool:
+    """Does the guard of this record still live? Then the turn is its business."""
+    guard = record["guard"]
+    proc = read_proc(guard["pid"]) if record["boot_id"] == boot_id() else None
+    return proc is not None and proc.start_time == guard["start_time"]
+
+
+def find_survivors(record: Record | None, turn: str | None) -> list[Proc]:
+    """The living processes of a turn, by its record, its marker and descent; oldest first.
+
+    Never this process or an ancestor of it. A living guard is one of them if it carries the marker.
+    """
+    table = {p.pid: p for p in processes()}
+    spared = ancestors(table)
+    found = {p.pid: p for p in (*by_record(record, table), *by_marker(turn, table)) if p.pid not in spared}
+    grew = True
+    while grew:
+        below = [p for p in table.values() if p.ppid in found and p.pid not in found and p.pid not in spared]
+        found.update({p.pid: p for p in below})
+        grew = bool(below)
+    return sorted(found.values(), key=lambda p: p.key[::-1])
+
+
+def by_record(record: Record | None, table: dict[int, Proc]) -> Iterable[Proc]:
+    """Recorded processes, and the groups that still hold one: only then the group's number means the same group."""
+    if record is None or record["boot_id"] != boot_id():
+        return []
+    entries = [record["app_server"], *record["groups"]]
+    known = [p for e in entries if (p := table.get(e["pid"])) and p.start_time == e["start_time"]]
+    groups = {p.pgid for p in known}
+    return [*known, *(p for p in table.values() if p.pgid in groups)]
+
+
+def by_marker(turn: str | None, table: dict[int, Proc]) -> Iterable[Proc]:
+    if not turn:
+        return []
+    item = f"{MARKER}={turn}"
+    return [p for p in table.values() if item in environment(p.pid)]
+
+
+def ancestors(table: dict[int, Proc]) -> set[int]:
+    """This process and all above it."""
+    line, pid = {0, 1}, os.getpid()
+    while pid not in line:
+        line.add(pid)
+        pid = table[pid].ppid if pid in table else 0
+    return line
+
+
+def end_survivors(record: Record | None, turn: str | None, *, grace_s: float, force: bool = False) -> int:
+    """TERM, grace, KILL until nothing is found; how many have been ended. Blocking; bounded by grace_s + END_S.
+
+    Does nothing while the guard of the record lives, unless forced. What can't be ended is still found afterwards.
+    """
+    if record is not None and not force and owner_alive(record):
+        return 0
+    until = time.monotonic() + grace_s
+    seen: dict[tuple[int, int], Proc] = {}
+    asked: set[tuple[int, int]] = set()
+    while (left := look(record, turn, seen)) and time.monotonic() < until:
+        fresh = [p for p in left if p.key not in asked]
+        signal_each(fresh, signal.SIGTERM)
+        signal_each(fresh, signal.SIGCONT)  # the stopped can't hear TERM before it
+        asked.update(p.key for p in fresh)
+        time.sleep(LOOK_S)
+    until = time.monotonic() + END_S
+    while left and time.monotonic() < until:
+        signal_each(freeze(record, turn, seen), signal.SIGKILL)
+        time.sleep(LOOK_S)
+        left = look(record, turn, seen)
+    return len(seen.keys() - {p.key for p in left})
+
+
+def look(record: Record | None, turn: str | None, seen: dict[tuple[int, int], Proc]) -> list[Proc]:
+    """The survivors, and those seen before that have lost every trace but their pid and start time."""
+    found = {p.key: p for p in find_survivors(record, turn)}
+    for key in seen.keys() - found.keys():
+        proc = read_proc(key[0])
+        if proc and proc.key == key:
+            found[key] = proc
+    seen.update(found)
+    return list(found.values())
+
+
+def freeze(record: Record | None, turn: str | None, seen: dict[tuple[int, int], Proc]) -> list[Proc]:
+    """Stop them until a look shows nothing new: what is stopped can't replace what is killed."""
+    stopped: set[tuple[int, int]] = set()
+    until = time.monotonic() + LOOK_S
+    while True:
+        left = look(record, turn, seen)
+        fresh = [p for p in left if p.key not in stopped]
+        if not fresh or time.monotonic() > until:
+            return left
+        signal_each(fresh, signal.SIGSTOP)
+        stopped.update(p.key for p in fresh)
+
+
+def signal_each(procs: list[Proc], signum: signal.Signals) -> None:
+    for proc in procs:
+        try:
+            send(proc, signum)
+        except (ProcessLookupError, PermissionError):
+            continue  # gone, or another user's: the next look tells which
+
+
+def send(proc: Proc, signum: signal.Signals) -> None:
+    try:
+        fd = os.pidfd_open(proc.pid)
+    except ProcessLookupError:
+        raise
+    except (
+        OSError,
+        AttributeError,
+    ):  # not on this system: a short gap is left between the look and the signal
+        if (now := read_proc(proc.pid)) and now.key == proc.key:
+            os.kill(proc.pid, signum)
+        return
+    try:
+        if (now := read_proc(proc.pid)) and now.key == proc.key:  # read after the open, so it is this process
+            signal.pidfd_send_signal(fd, signum)
+    finally:
+        os.close(fd)
+
+
+# --- what the system says: /proc on Linux, psutil elsewhere -----------------------------------------------------
+
+
+def linux_processes() -> list[Proc]:
+    return [p for name in os.listdir("/proc") if name.isdigit() and (p := linux_proc(int(name)))]
+
+
+def linux_proc(pid: int) -> Proc | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            stat = file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    f = stat[stat.rindex(b")") + 2 :].split()
+    if f[0] in (b"Z", b"X") and f[17] in (b"0", b"1"):  # ended, not reaped
+        return None
+    return Proc(pid=pid, start_time=int(f[19]), ppid=int(f[1]), pgid=int(f[2]))
+
+
+def linux_environment(pid: int) -> set[str]:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return set(file.read().decode("utf-8", "surrogateescape").split("\0"))
+    except OSError:  # gone, or not ours to read
+        return set()
+
+
+def linux_boot_id() -> str | None:
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+
+
+def other_processes() -> list[Proc]:
+    import psutil
+
+    return [p for pid in psutil.pids() if (p := other_proc(pid))]
+
+
+def other_proc(pid: int) -> Proc | None:
+    import psutil
+
+    try:
+        p = psutil.Process(pid)
+        if p.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return Proc(pid=pid, start_time=int(p.create_time()), ppid=p.ppid(), pgid=os.getpgid(pid))
+    except (psutil.Error, ProcessLookupError, PermissionError):
+        return None
+
+
+def other_environment(pid: int) -> set[str]:
+    import psutil
+
+    try:
+        return {f"{k}={v}" for k, v in psutil.Process(pid).environ().items()}
+    except (psutil.Error, OSError):
+        return set()
+
+
+def no_boot_id() -> str | None:
+    return None
+
+
+processes: Callable[[], list[Proc]]
+read_proc: Callable[[int], Proc | None]
+environment: Callable[[int], set[str]]
+boot_id: Callable[[], str | None]
+if sys.platform == "linux":
+    processes, read_proc, environment, boot_id = (
+        linux_processes,
+        linux_proc,
+        linux_environment,
+        linux_boot_id,
+    )
+else:
+    processes, read_proc, environment, boot_id = other_processes, other_proc, other_environment, no_boot_id
