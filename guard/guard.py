@@ -14,7 +14,7 @@ import sys
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from guard.supervisor import Guard  # noqa: E402  (only now can it be found)
+from guard.supervisor import Guard
 
 
 def main(words: list[str]) -> int:

@@ -73,11 +73,15 @@ class Record:
         """Renamed into place, so a reader sees all of it. Not synced: it is about living processes, and what the
         kernel has not yet written is lost only together with them."""
         fd = os.open(self.draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(fd, "w") as file:
-            file.write(text)
-        os.rename(self.draft, self.path)
+        try:
+            with open(fd, "w") as file:
+                file.write(text)
+            os.rename(self.draft, self.path)
+        except OSError:
+            os.unlink(self.draft)
+            raise
 
     def remove(self) -> None:
-        for path in (self.draft, self.path):
-            if os.path.lexists(path):
-                os.unlink(path)
+        """Raises OSError."""
+        if self.published:
+            os.unlink(self.path)

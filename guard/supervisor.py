@@ -64,8 +64,7 @@ class Guard:
             self.fail(e.errno or errno.EIO, f"the guard could not start it: {e}")
         reason = self.watch()
         self.end(self.grace_s[reason], cut_short_by=1 if reason == "exit" else 2)
-        if self.record:
-            self.record.remove()
+        self.keep_record(None)
         self.report(event="ended", reason=reason, processes_ended=len(self.ended))
         code = os.waitstatus_to_exitcode(self.status)
         return 127 if self.failed else code if code >= 0 else 128 - code
@@ -200,13 +199,14 @@ class Guard:
             if self.over:
                 return "exit"
             if time.monotonic() >= look_at:
-                self.update_record(self.tree.scan())
+                self.keep_record(self.tree.scan())
                 look_at = time.monotonic() + self.poll_s
 
-    def update_record(self, procs: list[Proc]) -> None:
+    def keep_record(self, procs: list[Proc] | None) -> None:
+        """Up to date while something lives, removed when nothing does (None)."""
         try:
             if self.record:
-                self.record.update(procs)
+                self.record.remove() if procs is None else self.record.update(procs)
         except OSError as e:  # a full disk ends no turn; each look tries again
             self.report(event="record_failed", errno=e.errno, message=str(e))
 

@@ -47,6 +47,7 @@ class Begun:
             turn=self.job.id,
             record_path=self.job.processes_path,
             slot_fd=self.slot.fd if self.slot else None,
+            grace_s=self.request.grace_s,
         )
         return self.launched
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
-from sidecar import paths
+from sidecar import deadlines, paths
 from sidecar.errors import UserError
 
 DEFAULT_TIMEOUT_S = 30 * 60.0  # a turn that spins must not eat a week's quota overnight
@@ -47,6 +47,8 @@ class Settings:
     writable_dirs: Setting[tuple[str, ...]] = Setting(())
     timeout: Setting[float | None] = Setting(DEFAULT_TIMEOUT_S)
     idle_timeout: Setting[float | None] = Setting(DEFAULT_IDLE_TIMEOUT_S)
+    start_timeout: Setting[float] = Setting(deadlines.START_S)
+    grace: Setting[float] = Setting(deadlines.GRACE_S)
     keep_days: Setting[int] = Setting(DEFAULT_KEEP_DAYS)
     keep_count: Setting[int] = Setting(DEFAULT_KEEP_COUNT)
 
@@ -94,6 +96,13 @@ def parse_limit(raw: object, environ: Mapping[str, str] | None = None) -> float 
     if not 0 < raw < float("inf"):  # TOML has inf and nan
         raise ValueError('must be more than zero; "none" is no limit')
     return float(raw)
+
+
+def _bound(raw: object, environ: Mapping[str, str]) -> float:
+    limit = parse_limit(raw, environ)
+    if limit is None:
+        raise ValueError("can't be none: what waits for Codex has an end")
+    return limit
 
 
 def _word(raw: object, _environ: Mapping[str, str]) -> str:
@@ -169,6 +178,8 @@ _PARSERS: dict[str, Callable[[object, Mapping[str, str]], Any]] = {
     "writable_dirs": _folders,
     "timeout": parse_limit,
     "idle_timeout": parse_limit,
+    "start_timeout": _bound,
+    "grace": _bound,
     "keep_days": _count,
     "keep_count": _count,
 }

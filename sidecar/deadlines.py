@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 START_S = 60.0  # for each of Codex's answers before the turn; 30 s on a cold catalogue were seen in the field
-INTERRUPT_GRACE_S = 5.0  # Codex confirms an interrupt within 20 ms; a loaded machine gets time, a person not too long
+# For the end that Codex was told to make, or has announced. It confirms an interrupt within 20 ms; a loaded machine gets
+# time, a person not too long.
+GRACE_S = 5.0
 END_OF_INPUT_S = 1.0  # from closing stdin to the app-server's own exit; 30 to 70 ms were measured
-TERM_GRACE_S = 2.0  # between TERM and KILL for what is left of a turn
+TERM_GRACE_S = 2.0  # at most, between TERM and KILL for what is left of a turn
 GUARD_S = 10.0  # from the last signal to the guard's report; past it the guard itself is taken for broken
 SURVIVOR_GRACE_S = 0.5  # between TERM and KILL for what a broken guard has left
 EXIT_REPORT_S = 1.0  # from the end of Codex's output to the guard's word how it exited

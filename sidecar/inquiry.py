@@ -13,25 +13,30 @@ from collections.abc import Mapping
 import anyio
 
 from adapters.contract import Adapter, Limits, PeerError, Preview, Resolved
-from sidecar import deadlines, launch, paths
+from sidecar import launch, paths
 from sidecar.errors import UserError
 from sidecar.harness import hold
 
 
-def ask(adapter: Adapter, resolved: Resolved, environ: Mapping[str, str]) -> Preview:
+def ask(adapter: Adapter, resolved: Resolved, limits: Limits, environ: Mapping[str, str]) -> Preview:
     """Raises UserError (`app_server_exited`, `protocol`) with what Codex said when it gives no answer."""
-    return anyio.run(_ask, adapter, resolved, paths.runtime_dir(environ))
+    return anyio.run(_ask, adapter, resolved, limits, paths.runtime_dir(environ))
 
 
-async def _ask(adapter: Adapter, resolved: Resolved, runtime: str) -> Preview:
+async def _ask(adapter: Adapter, resolved: Resolved, limits: Limits, runtime: str) -> Preview:
     name = f"inquiry-{secrets.token_hex(6)}"
     folder = paths.make_private(os.path.join(runtime, "inquiries"), reason="runtime_dir")
     try:
-        launched = launch.launch(resolved, turn=name, record_path=os.path.join(folder, f"{name}.json"), slot_fd=None)
+        launched = launch.launch(
+            resolved,
+            turn=name,
+            record_path=os.path.join(folder, f"{name}.json"),
+            slot_fd=None,
+            grace_s=limits.grace_s,
+        )
     except OSError as error:
         raise UserError("app_server_exited", f"Codex could not be started: {error}") from error
     async with hold(launched) as harness:
-        limits = Limits(start_s=deadlines.START_S, grace_s=deadlines.INTERRUPT_GRACE_S)
         try:
             preview = await adapter.preview(harness.channel, resolved, limits)
         except PeerError as error:

@@ -34,13 +34,16 @@ class Launched:
     turn: str
 
 
-def launch(resolved: Resolved, *, turn: str, record_path: str, slot_fd: int | None) -> Launched:
-    """Raises OSError when no process can be made; then nothing is left open."""
+def launch(resolved: Resolved, *, turn: str, record_path: str, slot_fd: int | None, grace_s: float) -> Launched:
+    """Raises OSError when no process can be made; then nothing is left open.
+
+    `grace_s`: what the guard leaves between TERM and KILL, and never more than its own bound.
+    """
     pipes = [os.pipe() for _ in range(5)]
     (in_r, in_w), (out_r, out_w), (err_r, err_w), (report_r, report_w), (life_r, life_w) = pipes
     passed = [life_r, report_w]
     options = ["--lifeline", str(life_r), "--report", str(report_w), "--record", record_path, "--turn", turn]
-    options += ["--grace", str(deadlines.TERM_GRACE_S)]
+    options += ["--grace", str(min(grace_s, deadlines.TERM_GRACE_S))]
     if slot_fd is not None:
         options += ["--slot", str(slot_fd)]
         passed.append(slot_fd)

@@ -12,12 +12,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 MARKER = "CC_AGENTS_TURN"
 LOOK_S = 0.02  # between two looks while survivors end: a look costs some milliseconds
+LISTINGS = 20  # of the process table in one look; the busiest machine has an end
 END_S = 10.0  # for the KILL part: what still lives then sleeps in the kernel or is another user's
 
 
@@ -62,9 +63,9 @@ def find_survivors(record: Record | None, turn: str | None) -> list[Proc]:
 
     Never this process or an ancestor of it. A living guard is one of them if it carries the marker.
     """
-    table = {p.pid: p for p in processes()}
+    table, marked = snapshot(turn)
     spared = ancestors(table)
-    found = {p.pid: p for p in (*by_record(record, table), *by_marker(turn, table)) if p.pid not in spared}
+    found = {pid: table[pid] for pid in (by_record(record, table) | marked) - spared}
     grew = True
     while grew:
         below = [p for p in table.values() if p.ppid in found and p.pid not in found and p.pid not in spared]
@@ -73,21 +74,35 @@ def find_survivors(record: Record | None, turn: str | None) -> list[Proc]:
     return sorted(found.values(), key=lambda p: p.key[::-1])
 
 
-def by_record(record: Record | None, table: dict[int, Proc]) -> Iterable[Proc]:
+def snapshot(turn: str | None) -> tuple[dict[int, Proc], set[int]]:
+    """All processes, and the pids of those that carry the marker.
+
+    Listed again until nothing is new: a process that forks and exits all the time is never in a finished listing.
+    """
+    table: dict[int, Proc] = {}
+    marked: set[int] = set()
+    looked: set[int] = set()
+    for _ in range(LISTINGS):
+        fresh = pids() - looked
+        if not fresh:
+            break
+        looked |= fresh
+        for pid in fresh:
+            if proc := read_proc(pid):
+                table[pid] = proc
+                if turn and f"{MARKER}={turn}" in environment(pid):
+                    marked.add(pid)
+    return table, marked
+
+
+def by_record(record: Record | None, table: dict[int, Proc]) -> set[int]:
     """Recorded processes, and the groups that still hold one: only then the group's number means the same group."""
     if record is None or record["boot_id"] != boot_id():
-        return []
+        return set()
     entries = [record["app_server"], *record["groups"]]
     known = [p for e in entries if (p := table.get(e["pid"])) and p.start_time == e["start_time"]]
     groups = {p.pgid for p in known}
-    return [*known, *(p for p in table.values() if p.pgid in groups)]
-
-
-def by_marker(turn: str | None, table: dict[int, Proc]) -> Iterable[Proc]:
-    if not turn:
-        return []
-    item = f"{MARKER}={turn}"
-    return [p for p in table.values() if item in environment(p.pid)]
+    return {p.pid for p in known} | {p.pid for p in table.values() if p.pgid in groups}
 
 
 def ancestors(table: dict[int, Proc]) -> set[int]:
@@ -177,8 +192,8 @@ def send(proc: Proc, signum: signal.Signals) -> None:
 # --- what the system says: /proc on Linux, psutil elsewhere -----------------------------------------------------
 
 
-def linux_processes() -> list[Proc]:
-    return [p for name in os.listdir("/proc") if name.isdigit() and (p := linux_proc(int(name)))]
+def linux_pids() -> set[int]:
+    return {int(name) for name in os.listdir("/proc") if name.isdigit()}
 
 
 def linux_proc(pid: int) -> Proc | None:
@@ -206,10 +221,10 @@ def linux_boot_id() -> str | None:
         return file.read().strip()
 
 
-def other_processes() -> list[Proc]:
+def other_pids() -> set[int]:
     import psutil
 
-    return [p for pid in psutil.pids() if (p := other_proc(pid))]
+    return set(psutil.pids())
 
 
 def other_proc(pid: int) -> Proc | None:
@@ -237,16 +252,11 @@ def no_boot_id() -> str | None:
     return None
 
 
-processes: Callable[[], list[Proc]]
+pids: Callable[[], set[int]]
 read_proc: Callable[[int], Proc | None]
 environment: Callable[[int], set[str]]
 boot_id: Callable[[], str | None]
 if sys.platform == "linux":
-    processes, read_proc, environment, boot_id = (
-        linux_processes,
-        linux_proc,
-        linux_environment,
-        linux_boot_id,
-    )
+    pids, read_proc, environment, boot_id = linux_pids, linux_proc, linux_environment, linux_boot_id
 else:
-    processes, read_proc, environment, boot_id = other_processes, other_proc, other_environment, no_boot_id
+    pids, read_proc, environment, boot_id = other_pids, other_proc, other_environment, no_boot_id

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.contract import MODES, AgentRequest, Mode, Problem, Refused, Sourced
+from adapters.contract import MODES, AgentRequest, Limits, Mode, Problem, Refused, Sourced
 from sidecar import header, paths
 from sidecar.config import Setting, Settings
 
@@ -48,8 +48,16 @@ class TurnRequest:
     adapter: str
     timeout_s: float | None
     idle_timeout_s: float | None
+    start_timeout_s: float
+    grace_s: float
     max_tokens: int | None
     label: str | None
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(
+            start_s=self.start_timeout_s, grace_s=self.grace_s, idle_s=self.idle_timeout_s, tokens=self.max_tokens
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As kept in request.json; sidecar/schemas/request.json has the shape."""
@@ -67,6 +75,8 @@ class TurnRequest:
             "images": list(agent.images),
             "timeout_s": self.timeout_s,
             "idle_timeout_s": self.idle_timeout_s,
+            "start_timeout_s": self.start_timeout_s,
+            "grace_s": self.grace_s,
             "max_tokens": self.max_tokens,
             "label": self.label,
             "adapter": self.adapter,
@@ -115,6 +125,8 @@ def build(flags: Flags, settings: Settings, environ: Mapping[str, str]) -> TurnR
         adapter=flags.adapter or "codex",
         timeout_s=settings.timeout.value,
         idle_timeout_s=settings.idle_timeout.value,
+        start_timeout_s=settings.start_timeout.value,
+        grace_s=settings.grace.value,
         max_tokens=flags.max_tokens,
         label=head.label or flags.label,
     )

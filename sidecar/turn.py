@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import anyio
 
-from adapters.contract import Effective, Ending, Event, Limits, StatusEvent, Stop, TurnError
-from sidecar import deadlines, outcome, slots
+from adapters.contract import Effective, Ending, Event, StatusEvent, Stop, TurnError
+from sidecar import outcome, slots
 from sidecar.begin import Begun
 from sidecar.control import TurnControl
 from sidecar.harness import Harness, hold
@@ -87,14 +87,10 @@ class Turn:
     # --- during -----------------------------------------------------------------------------------------------
 
     async def _converse(self, harness: Harness) -> Ending:
-        request = self._begun.request
-        limits = Limits(
-            start_s=deadlines.START_S,
-            grace_s=deadlines.INTERRUPT_GRACE_S,
-            idle_s=request.idle_timeout_s,
-            tokens=request.max_tokens,
+        begun = self._begun
+        ending = await begun.adapter.run(
+            harness.channel, begun.resolved, self._tell, self._control, begun.request.limits
         )
-        ending = await self._begun.adapter.run(harness.channel, self._begun.resolved, self._tell, self._control, limits)
         if ending.error is not None and ending.error.reason in ("app_server_exited", "protocol"):
             return await _with_exit(ending, harness)
         return ending

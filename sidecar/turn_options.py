@@ -15,7 +15,7 @@ from adapters.contract import MODES, Problem, Refused
 from sidecar.config import Settings, load_settings
 from sidecar.request import Flags, TurnRequest, build
 
-OPTION_FLAGS = ("model", "effort", "timeout", "idle_timeout")
+OPTION_FLAGS = ("model", "effort", "timeout", "idle_timeout", "start_timeout", "grace")
 
 
 def add_prompt_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +35,8 @@ def add_turn_arguments(parser: argparse.ArgumentParser) -> None:
     add("--image", metavar="F", action="append", default=[], help="an image to send along; repeatable")
     add("--timeout", metavar="30m", help="end the turn after this time; none for no limit")
     add("--idle-timeout", metavar="15m", help="end the turn after this time without progress; none for no limit")
+    add("--start-timeout", metavar="60s", help="how long each answer of Codex may take before the turn has started")
+    add("--grace", metavar="5s", help="how long Codex may take to end what it was told to end or calls ended")
     add("--max-tokens", metavar="N", type=int, help="end the turn when it has used more tokens")
     add("--label", metavar="TEXT", help="a name for people to find the job by")
 

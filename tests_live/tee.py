@@ -1,7 +1,8 @@
-"""Runs a command and writes both directions of its standard streams to a file: `tee.py LOG -- ARGV`.
+"""Runs a command and writes both directions of its standard streams to a file: `tee.py FOLDER -- ARGV`.
 
-Owns: the copying, and the end (the command's exit code; its stdin ends when ours does). A log line is
-{"dir": "in" | "out", "line": text}: "in" went to the command. Run as a script; standard library only.
+Owns: the copying, and the end (the command's exit code; its stdin ends when ours does). Each run has a file of
+its own in the folder, a line is {"dir": "in" | "out", "line": text}: "in" went to the command.
+Run as a script; standard library only.
 """
 
 from __future__ import annotations
@@ -12,26 +13,33 @@ import shlex
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 READ_BYTES = 1 << 16
 
 
-def write_tee(path: Path, log: Path, argv: Sequence[str]) -> Path:
-    """An executable at `path` that stands for `argv`, further arguments passed on, and logs to `log`."""
-    command = [sys.executable, "-I", os.path.abspath(__file__), str(log), "--", *argv]
+def write_tee(path: Path, folder: Path, argv: Sequence[str]) -> Path:
+    """An executable at `path` that stands for `argv`, further arguments passed on, and logs into `folder`."""
+    folder.mkdir(exist_ok=True)
+    command = [sys.executable, "-I", os.path.abspath(__file__), str(folder), "--", *argv]
     path.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
     path.chmod(0o700)
     return path
 
 
-def read_log(log: Path) -> tuple[list[bytes], list[bytes]]:
-    """The lines that went to the command, and those that came from it."""
-    entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    sides = ([e["line"].encode("utf-8", "surrogateescape") for e in entries if e["dir"] == d] for d in ("in", "out"))
-    to, back = sides
-    return to, back
+def read_logs(folder: Path) -> list[tuple[list[bytes], list[bytes]]]:
+    """For each run, oldest first: the lines that went to the command, and those that came from it."""
+    found = []
+    for log in sorted(folder.iterdir()):
+        entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        to, back = (
+            [entry["line"].encode("utf-8", "surrogateescape") for entry in entries if entry["dir"] == direction]
+            for direction in ("in", "out")
+        )
+        found.append((to, back))
+    return found
 
 
 def copy(source: int, target: int, direction: str, log: int, lock: threading.Lock) -> None:
@@ -57,7 +65,8 @@ def write_all(target: int, data: bytes) -> None:
 
 
 def main(argv: list[str]) -> int:
-    log = os.open(argv[0], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    name = os.path.join(argv[0], f"{time.time_ns()}-{os.getpid()}")
+    log = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     child = subprocess.Popen(argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin is not None
     assert child.stdout is not None

@@ -7,7 +7,6 @@ Codex boots. Serves rule.modes, rule.mcpOff, design.binary, design.capKey.
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping
 
 from adapters.codex import binary, modes, switches
@@ -47,7 +46,7 @@ class CodexAdapter:
             problems.append(Problem(reason="bad_request", message=f"CODEX_HOME is {home}, which is not a folder"))
         if problems or found is None:
             raise Refused(*problems)
-        access = modes.access_of(request, codex_home=home, profile=f"cc-agents-{secrets.token_hex(8)}")
+        access = modes.access_of(request, codex_home=home, profile=f"cc-agents-{os.urandom(8).hex()}")
         off = switches.switches_for(request.mode, network=access.network)
         argv = [found.path, "app-server", *switches.flags(off, switches.user_servers(home))]
         plan = CodexPlan(binary=found, codex_home=home, access=access, switches=off, client_version=VERSION)

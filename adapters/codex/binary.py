@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from adapters.contract import Problem, Refused
 
@@ -48,33 +46,39 @@ def find(named: str | None, environ: Mapping[str, str]) -> Binary:
     real = os.path.realpath(command)
     if not real.endswith(os.path.join("bin", "codex.js")):
         return Binary(path=command, command=command)
-    for native in _native_candidates(Path(real).parent.parent):
-        if os.access(native, os.X_OK) and native.is_file():
-            return Binary(path=str(native), command=command, shim=real)
+    for native in _native_candidates(os.path.dirname(os.path.dirname(real))):
+        if os.access(native, os.X_OK) and os.path.isfile(native):
+            return Binary(path=native, command=command, shim=real)
     raise Refused(
         Problem(
             reason="codex_not_found",
-            message=f"{command} is npm's script, but the native codex for {sys.platform} {platform.machine()} is "
+            message=f"{command} is npm's script, but the native codex for {sys.platform} {os.uname().machine} is "
             "missing (installed with --omit=optional?): run `npm install -g @openai/codex` again",
         )
     )
 
 
-def _native_candidates(package: Path) -> Iterator[Path]:
+def _native_candidates(package: str) -> Iterator[str]:
     os_name, triple_end = _OS.get(sys.platform, (sys.platform, "unknown"))
-    npm_arch, arch = _MACHINE.get(platform.machine().lower(), (platform.machine(), platform.machine()))
+    machine = os.uname().machine
+    npm_arch, arch = _MACHINE.get(machine.lower(), (machine, machine))
     name, triple = f"codex-{os_name}-{npm_arch}", f"{arch}-{triple_end}"
-    for root in (package / "node_modules" / "@openai" / name, package.parent / name, package):
-        vendor = root / "vendor" / triple
-        if entry := _entrypoint(vendor / "codex-package.json"):
-            yield vendor / entry
-        yield vendor / "bin" / "codex"
-        yield vendor / "codex" / "codex"  # 0.130 and older
+    for root in (
+        os.path.join(package, "node_modules", "@openai", name),
+        os.path.join(os.path.dirname(package), name),
+        package,
+    ):
+        vendor = os.path.join(root, "vendor", triple)
+        if entry := _entrypoint(os.path.join(vendor, "codex-package.json")):
+            yield os.path.join(vendor, entry)
+        yield os.path.join(vendor, "bin", "codex")
+        yield os.path.join(vendor, "codex", "codex")  # 0.130 and older
 
 
-def _entrypoint(manifest: Path) -> str | None:
+def _entrypoint(manifest: str) -> str | None:
     try:
-        entry = json.loads(manifest.read_bytes()).get("entrypoint")
+        with open(manifest, "rb") as file:
+            entry = json.load(file).get("entrypoint")
     except (OSError, ValueError, AttributeError):
         return None  # older packages have none: the known places follow
     return entry if isinstance(entry, str) else None

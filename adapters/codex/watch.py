@@ -20,9 +20,7 @@ from adapters.contract import Control, Limits, PeerError, Status, Steer, Stop, T
 from adapters.jsonrpc import Peer, RpcError
 
 LATE_ITEM_GRACE_S = 0.5  # an answer may come after turn/completed; 50 ms were seen in the field
-ERROR_GRACE_S = 2.0  # from a final `error` to the turn/completed that should follow at once
-SETTLE_GRACE_S = 5.0  # from an idle thread to the turn/completed that should have come with it
-SETTLE_ANSWER_S = 5.0  # thread/read takes a few ms; a peer that is stuck answers never
+ERROR_GRACE_S = 2.0  # at most, from a final `error` to the turn/completed that should follow at once
 STEER_ANSWER_S = 10.0  # turn/steer is answered at once, also while a command runs
 
 MODE_NOT_ENFORCED = "mode_not_enforced"
@@ -75,6 +73,8 @@ class Watch:
         self._clock = clock
         self._tasks = tasks
         self._read_back = False
+        self._error_grace_s = min(ERROR_GRACE_S, limits.grace_s)
+        self._settle_s = limits.grace_s  # from an idle thread to the turn/completed that should have come with it
 
     async def see_to_the_end(self) -> End:
         while True:
@@ -102,7 +102,7 @@ class Watch:
         if tracker.completed is not None:
             waits = tracker.completed.get("status") == "completed" and not tracker.answer.final and not self._peer.ended
             return None if waits and now < tracker.completed_at + LATE_ITEM_GRACE_S else self._completed()
-        if tracker.error_at is not None and (self._peer.ended or now >= tracker.error_at + ERROR_GRACE_S):
+        if tracker.error_at is not None and (self._peer.ended or now >= tracker.error_at + self._error_grace_s):
             return End(status="failed", error=tracker.error)
         if self._peer.ended:
             return End(status="failed", error=failed("app_server_exited", "Codex ended before the turn did"))
@@ -144,9 +144,9 @@ class Watch:
         if tracker.completed is not None:
             deadlines.append(tracker.completed_at + LATE_ITEM_GRACE_S)
         if tracker.error_at is not None:
-            deadlines.append(tracker.error_at + ERROR_GRACE_S)
+            deadlines.append(tracker.error_at + self._error_grace_s)
         if tracker.idle_at is not None and not self._read_back:
-            deadlines.append(tracker.idle_at + SETTLE_GRACE_S)
+            deadlines.append(tracker.idle_at + self._settle_s)
         return min(deadlines)
 
     # --- settlement -------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class Watch:
         if idle_at is None:
             self._read_back = False
             return False
-        return not self._read_back and self._clock() >= idle_at + SETTLE_GRACE_S
+        return not self._read_back and self._clock() >= idle_at + self._settle_s
 
     async def _settle(self) -> End | None:
         """Codex says that the thread is idle and never that the turn is over: asks the thread itself, once."""
@@ -181,7 +181,7 @@ class Watch:
     async def _turn_of_thread(self) -> dict[str, object]:
         params = {"threadId": self._tracker.thread, "includeTurns": True}
         try:
-            result = await self._peer.request("thread/read", params, SETTLE_ANSWER_S)
+            result = await self._peer.request("thread/read", params, self._settle_s)
         except (RpcError, PeerError) as error:
             self._tracker.warn(f"thread/read: {error}")
             return {}

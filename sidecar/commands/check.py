@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         request, _ = request_from(args, os.environ)
         adapter, resolved = check(request, os.environ)
-        preview = inquiry.ask(adapter, resolved, os.environ)
+        preview = inquiry.ask(adapter, resolved, request.limits, os.environ)
     except Refused as refused:
         preview = Preview(effective=Effective(), problems=refused.problems)
     except UserError as error:

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     request = build(Flags(prompt="models", cwd=args.cwd), load_settings(os.environ, {}), os.environ)
     adapter, resolved = check(request, os.environ)
-    preview = inquiry.ask(adapter, resolved, os.environ)
+    preview = inquiry.ask(adapter, resolved, request.limits, os.environ)
     if not preview.models and preview.problems:
         raise Refused(*preview.problems)
     listed = [m for m in preview.models if not m.hidden]
