@@ -273,6 +273,29 @@ class Adapter(Protocol):
     ) -> Ending: ...
 
 
+@runtime_checkable
+class StartsAgain(Protocol):
+    """Of an adapter whose harness may fail at its start for no lasting reason."""
+
+    def start_again(self, message: str) -> bool:
+        """Whether a start that ended so, before anything was asked of it, is worth another try."""
+        ...
+
+
+@runtime_checkable
+class Recalls(Protocol):
+    """Of an adapter that can read a turn back from the harness' own memory of a thread."""
+
+    async def recall(
+        self, channel: Channel, resolved: Resolved, thread: str, turn: str | None, limits: Limits
+    ) -> Ending:
+        """How that turn of that thread ended, the last one where `turn` is None; `usage` is not known to it.
+
+        Raises PeerError; its reason is `thread_unknown` when the harness doesn't know thread or turn.
+        """
+        ...
+
+
 class Refused(Exception):
     """A request that cannot become a turn. Raised by `check`, with every problem that was found."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,20 @@ RequestId: TypeAlias = int | str
 JsonObject: TypeAlias = dict[str, Any]
 
 METHOD_NOT_FOUND = -32601
+
+
+def _no_json(word: str) -> float:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_json(text)
+
+
+# Stricter than json.loads, which guesses UTF-16 and UTF-32, lets half a surrogate pair through as bytes, and takes and
+# makes numbers that no other program can read: what comes in here may go out again as JSON of ours.
+_JSON = json.JSONDecoder(parse_constant=_no_json, parse_float=_float)
 
 
 class RpcError(Exception):
@@ -191,7 +206,7 @@ class Peer:
         if not line or line.isspace():
             return
         try:
-            message = json.loads(line)
+            message = _JSON.decode(line.decode())
         except (ValueError, RecursionError):
             self.bad_lines += 1
             return
@@ -207,7 +222,7 @@ class Peer:
                 self._on_notification(method, params)
             else:
                 self._refuse(method, params, ident)
-        elif isinstance(ident, int) and ident in self._pending:
+        elif type(ident) is int and ident in self._pending:  # True is no id
             self._settle(self._pending.pop(ident), message)
         else:
             self.stray_messages += 1

@@ -1,6 +1,6 @@
 """One turn: `cc-agents run` beside `codex exec --json`, same binary, same scripted model, run by run in turn.
 
-    python benchmarks/turn.py --codex PATH [-n RUNS] [--turn message|command] [--json]
+    python benchmarks/turn.py --codex PATH [-n RUNS] [--turn message|command] [--only turns|verbs] [--json]
 
 Owns: what is compared, and the table. Does not own: how a run is measured (measure.py).
 The model has a process of its own. Memory is watched in further runs, so that watching costs no time here.
@@ -24,6 +24,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT))
 
 from adapters.codex.binary import find
+from adapters.contract import Refused
 from benchmarks.measure import BadRun, Run, Spread, command_of, measure
 from tests_live.homes import Home, open_home, write_config
 from tests_live.responses_api import ScriptedModel, run_command, say
@@ -43,24 +44,31 @@ def main() -> int:
     parser.add_argument("--codex", help="the codex to use; default: the one on PATH")
     parser.add_argument("-n", "--runs", type=int, default=RUNS, help=f"runs of each (default {RUNS})")
     parser.add_argument("--turn", choices=("message", "command"), default="message", help="what a turn does")
+    parser.add_argument("--only", choices=("turns", "verbs"), help="one of the two tables; default: both")
     parser.add_argument("--json", action="store_true", help="all figures as one object")
     parser.add_argument("--serve-model", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve_model:
         return serve_model(options.turn)
-    codex = find(options.codex, os.environ).path
-    with open_home() as home, model_process(options.turn) as base_url:
-        write_config(home, base_url)
-        found = {
-            "codex": subprocess.run([codex, "--version"], capture_output=True, text=True, check=True).stdout.strip(),
-            "python": sys.version.split()[0],
-            "turn": options.turn,
-            "runs": options.runs,
-            **turns(home, codex, options.runs),
-            "verbs": verbs(home, options.runs),
-        }
+    try:
+        found = compare(find(options.codex, os.environ).path, options)
+    except (BadRun, Refused) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
     sys.stdout.write(json.dumps(found, indent=2) + "\n" if options.json else table(found))
     return 0
+
+
+def compare(codex: str, options: argparse.Namespace) -> dict[str, Any]:
+    said = subprocess.run([codex, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    found = {"codex": said, "python": sys.version.split()[0], "turn": options.turn, "runs": options.runs}
+    with open_home() as home, model_process(options.turn) as base_url:
+        write_config(home, base_url)
+        if options.only != "verbs":
+            found["turns"] = turns(home, codex, options.runs)
+        if options.only != "turns":
+            found["verbs"] = verbs(home, options.runs)
+    return found
 
 
 # --- the model ----------------------------------------------------------------------------------------------
@@ -180,23 +188,22 @@ def table(found: Mapping[str, Any]) -> str:
         apart, ends = f"±{figures['quartiles'] / 2:.1f}", f"{figures['low']:.1f} to {figures['high']:.1f}"
         lines.append(row(name, f"{figures['median']:.1f} {unit}", apart, ends))
 
-    for name, figures in found["peers"].items():
-        add(f"{name}, wall", figures["wall_ms"], "ms")
-        add(f"{name}, CPU", figures["cpu_ms"], "ms")
-    for who, figures in found["pss_mib"].items():
-        add(f"peak PSS, {who}", figures, "MiB")
-    for verb, figures in found["verbs"].items():
+    last = [""]
+    if turned := found.get("turns"):
+        for name, figures in turned["peers"].items():
+            add(f"{name}, wall", figures["wall_ms"], "ms")
+            add(f"{name}, CPU", figures["cpu_ms"], "ms")
+        for who, figures in turned["pss_mib"].items():
+            add(f"peak PSS, {who}", figures, "MiB")
+        last.append(f"wall, cc-agents over codex exec: {turned['wall_ratio']:.3f} (at most {WALL_RATIO:.2f})")
+        last.append(f"CPU, cc-agents over codex exec: {turned['cpu_ratio']:.3f}")
+        last.append(f"own memory: {turned['pss_mib']['own']['median']:.1f} MiB (at most {OWN_MIB})")
+    for verb, figures in found.get("verbs", {}).items():
         add(f"{verb}, CPU", figures, "ms")
-    own = found["pss_mib"]["own"]["median"]
-    slowest = max(figures["over_python"] for figures in found["verbs"].values())
-    lines += [
-        "",
-        f"wall, cc-agents over codex exec: {found['wall_ratio']:.3f} (at most {WALL_RATIO:.2f})",
-        f"CPU, cc-agents over codex exec:  {found['cpu_ratio']:.3f}",
-        f"own memory: {own:.1f} MiB (at most {OWN_MIB})",
-        f"slowest quick verb over bare Python: {slowest:.1f} ms of CPU (at most {VERB_CPU_MS})",
-    ]
-    return "\n".join(lines) + "\n"
+    if quick := found.get("verbs"):
+        slowest = max(figures["over_python"] for figures in quick.values())
+        last.append(f"slowest quick verb over bare Python: {slowest:.1f} ms of CPU (at most {VERB_CPU_MS})")
+    return "\n".join([*lines, *last]) + "\n"
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 compiles this file at every start (8 ms for all of the guard), the modules behind it once.
 Serves spec:cc-agents.work-containment.
 
-    guard.py --lifeline FD --report FD --record FILE --turn ID --grace S [--orphan-grace S] [--slot FD] [--poll S]
-             [--way linux|polling] [--no-subreaper] -- ARGV...
+    guard.py --lifeline FD --report FD --record FILE --turn ID --grace S [--orphan-grace S] [--slot FD] [--thread FD]
+             [--poll S] [--way linux|polling] [--no-subreaper] -- ARGV...
 
-Lifeline: its end of file ends the turn. Slot: only kept open. Report: one JSON object a line, `event` is one of
+Lifeline: its end of file ends the turn. Slot, thread: only kept open. Report: one JSON object a line, `event` is one of
 started, failed, exited, ended; or record_failed, stuck, broken.
 """
 

@@ -214,15 +214,14 @@ class Guard:
         """TERM, grace, KILL. Returns when nothing lives, and only then."""
         hurry()
         until = time.monotonic() + grace_s
-        self.look_below()
-        asked, crowd = set[tuple[int, int]](), len(self.ended)
+        asked, crowd = set[tuple[int, int]](), 0
         while not self.gone() and time.monotonic() < until and self.stops + self.let_go < cut_short_by:
             fresh = [p for p in self.look_below() if p.key not in asked]
+            crowd = crowd or len(self.ended)
             if len(self.ended) > crowd + STORM:
                 break
-            for signum in (signal.SIGTERM, signal.SIGCONT):  # the stopped can't hear TERM before CONT
-                for p in fresh:
-                    self.way.send(p, signum)
+            for p in fresh:
+                self.way.send(p, signal.SIGTERM, signal.SIGCONT)  # the stopped can't hear TERM before CONT
             asked.update(p.key for p in fresh)
             self.rest(min(until, time.monotonic() + TERM_POLL_S), cut_short_by=cut_short_by)
         self.kill()

@@ -37,20 +37,21 @@ class LinuxWay:
     def tree(self) -> Tree:
         return Tree(proc_pids(), proc_table, by_group=False)
 
-    def send(self, proc: Proc, signum: int) -> None:
+    def send(self, proc: Proc, *signums: int) -> None:
         try:
             fd = os.pidfd_open(proc.pid)
         except ProcessLookupError:
             return
         except (OSError, AttributeError):  # an old kernel, a strict filter, a Python built without it
-            send_checked(proc, signum)
+            send_checked(proc, *signums)
             return
         try:
             now = read_stat(
                 proc.pid
             )  # read after the open: the descriptor can't come to mean another process
             if now and now.key == proc.key:
-                signal.pidfd_send_signal(fd, signum)
+                for signum in signums:
+                    signal.pidfd_send_signal(fd, signum)
         except (ProcessLookupError, PermissionError):
             pass  # gone, or another user's: the next look tells which
         finally:
@@ -81,11 +82,11 @@ class PollingWay:
         pids, table = (proc_pids, proc_table) if self.has_proc else (ps_pids, ps_table)
         return Tree(pids(), table, by_group=True)
 
-    def send(self, proc: Proc, signum: int) -> None:
+    def send(self, proc: Proc, *signums: int) -> None:
         if self.has_proc:
-            send_checked(proc, signum)
+            send_checked(proc, *signums)
         else:
-            send_now(proc.pid, signum)  # the look that found it is just over; numbers return far later
+            send_now(proc.pid, *signums)  # the look that found it is just over; numbers return far later
 
 
 def prctl(option: int, value: int) -> int:
@@ -93,15 +94,16 @@ def prctl(option: int, value: int) -> int:
     return int(_ctypes.call_function(call, (option, value, 0, 0, 0)))
 
 
-def send_checked(proc: Proc, signum: int) -> None:
+def send_checked(proc: Proc, *signums: int) -> None:
     now = read_stat(proc.pid)
     if now and now.key == proc.key:
-        send_now(proc.pid, signum)
+        send_now(proc.pid, *signums)
 
 
-def send_now(pid: int, signum: int) -> None:
+def send_now(pid: int, *signums: int) -> None:
     try:
-        os.kill(pid, signum)
+        for signum in signums:
+            os.kill(pid, signum)
     except (ProcessLookupError, PermissionError):
         pass  # gone, or another user's: the next look tells which
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from adapters import registry
 from adapters.contract import Adapter, Problem, Refused, Resolved
-from sidecar import launch, owner, paths, slots
+from sidecar import launch, owner, paths, slots, threads
 from sidecar.config import Settings
 from sidecar.request import TurnRequest
 from sidecar.store import Job, Store
@@ -32,8 +33,10 @@ class Begun:
     runtime: str
     cap: int
     asked_at: float  # Unix time
+    thread_lock: threads.ThreadLock
     slot: slots.Slot | None = None
     launched: launch.Launched | None = None
+    started_at: float | None = None  # Unix time, of the launch
 
     @property
     def holder(self) -> dict[str, Any]:
@@ -42,14 +45,22 @@ class Begun:
 
     def start(self) -> launch.Launched:
         """Start the app-server in the slot that is ours. Raises OSError."""
+        self.started_at = time.time()
         self.launched = launch.launch(
             self.resolved,
             turn=self.job.id,
             record_path=self.job.processes_path,
             slot_fd=self.slot.fd if self.slot else None,
+            thread_fd=self.thread_lock.fd,
             grace_s=self.request.grace_s,
         )
         return self.launched
+
+    def release(self) -> None:
+        """Slot and thread, as far as they are ours: what the guard holds it keeps until nothing of the turn lives."""
+        if self.slot is not None:
+            self.slot.release()
+        self.thread_lock.release()
 
 
 def check(request: TurnRequest, environ: Mapping[str, str]) -> tuple[Adapter, Resolved]:
@@ -66,21 +77,28 @@ def check(request: TurnRequest, environ: Mapping[str, str]) -> tuple[Adapter, Re
     return adapter, adapter.check(request.agent, environ)
 
 
-def begin(request: TurnRequest, settings: Settings, environ: Mapping[str, str]) -> Begun:
-    """Raises Refused or UserError, and then nothing was created."""
+def begin(request: TurnRequest, settings: Settings, environ: Mapping[str, str], **fields: Any) -> Begun:
+    """Raises Refused or UserError, and then nothing was created. `fields` go into the job's record."""
     adapter, resolved = check(request, environ)
     runtime = paths.runtime_dir(environ)
     store = Store(paths.state_dir(environ))
     agent = request.agent
-    job = store.create(
-        request.to_json(),
-        owner=owner.this_process(),
-        cwd=agent.cwd,
-        mode=agent.mode,
-        label=request.label,
-        thread=agent.thread,
-        adapter=adapter.name,
-    )
+    thread_lock = threads.take(runtime, agent.thread)
+    try:
+        job = store.create(
+            request.to_json(),
+            owner=owner.this_process(),
+            cwd=agent.cwd,
+            mode=agent.mode,
+            label=request.label,
+            thread=agent.thread,
+            adapter=adapter.name,
+            **fields,
+        )
+        thread_lock.tell(job=job.id, cwd=agent.cwd)
+    except BaseException:
+        thread_lock.release()
+        raise
     begun = Begun(
         request=request,
         adapter=adapter,
@@ -91,8 +109,10 @@ def begin(request: TurnRequest, settings: Settings, environ: Mapping[str, str]) 
         runtime=runtime,
         cap=settings.caps.value.get(adapter.slot_key) or slots.default_cap(),
         asked_at=time.time(),
+        thread_lock=thread_lock,
     )
     begun.slot = slots.try_take(runtime, adapter.slot_key, begun.cap, begun.holder)
     if begun.slot is not None:
-        begun.start()
+        with suppress(OSError):  # the turn tries once more, and tells it
+            begun.start()
     return begun

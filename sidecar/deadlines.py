@@ -6,6 +6,7 @@ START_S = 60.0  # for each of Codex's answers before the turn; 30 s on a cold ca
 # For the end that Codex was told to make, or has announced. It confirms an interrupt within 20 ms; a loaded machine gets
 # time, a person not too long.
 GRACE_S = 5.0
+START_AGAIN_S = (0.2, 0.5, 1.0, 2.0)  # before the next start, when Codex's own database was locked at the last one
 END_OF_INPUT_S = 1.0  # from closing stdin to the app-server's own exit; 30 to 70 ms were measured
 TERM_GRACE_S = 2.0  # at most, between TERM and KILL for what is left of a turn
 GUARD_S = 10.0  # from the last signal to the guard's report; past it the guard itself is taken for broken

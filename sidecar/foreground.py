@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from adapters.contract import StatusEvent, Stop
-from sidecar import deadlines
+from sidecar import deadlines, tidy
 from sidecar.begin import Begun, begin
 from sidecar.config import Settings
 from sidecar.outcome import EXIT_FAILED, Outcome
@@ -57,13 +57,17 @@ class Signals:
 def run(request: TurnRequest, settings: Settings, environ: Mapping[str, str], view: View) -> int:
     """The exit code. Raises Refused or UserError when there was no turn."""
     signals = Signals()
-    begun = begin(request, settings, environ)
+    return see_through(begin(request, settings, environ), signals, view)
+
+
+def see_through(begun: Begun, signals: Signals, view: View) -> int:
+    """A begun turn to its last word; the exit code."""
     import anyio  # Codex boots meanwhile
 
     outcome = anyio.run(_see_through, begun, signals, view)
-    if view.outcome(outcome):
-        return outcome.exit_code
-    return _unheard(outcome)
+    heard = view.outcome(outcome)
+    tidy.prune(begun.store, begun.settings)
+    return outcome.exit_code if heard else _unheard(outcome)
 
 
 async def _see_through(begun: Begun, signals: Signals, view: View) -> Outcome:
@@ -75,6 +79,8 @@ async def _see_through(begun: Begun, signals: Signals, view: View) -> Outcome:
     control = TurnControl()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(signals.listen, control, view)
+        if dead := tidy.left_behind(begun.store):
+            tasks.start_soon(anyio.to_thread.run_sync, tidy.end_all, dead)
         outcome = await Turn(begun, control, view.event).run()
         tasks.cancel_scope.cancel()
     return outcome

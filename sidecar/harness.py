@@ -203,17 +203,22 @@ class Harness:
 async def hold(launched: Launched) -> AsyncIterator[Harness]:
     """The app-server within this block. However the block is left, nothing of it lives afterwards."""
     harness = Harness(launched)
+    failure: Exception | None = None
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(harness.hear_reports)
             tasks.start_soon(harness.drain_stderr)
             try:
                 yield harness
+            except Exception as error:
+                failure = error  # raised below, as it is: the task group would wrap it
             finally:
                 await harness.end(politely=False)
                 tasks.cancel_scope.cancel()
     finally:
         await harness.close()
+    if failure is not None:
+        raise failure
 
 
 def _signal_name(signum: int) -> str:

@@ -34,7 +34,15 @@ class Launched:
     turn: str
 
 
-def launch(resolved: Resolved, *, turn: str, record_path: str, slot_fd: int | None, grace_s: float) -> Launched:
+def launch(
+    resolved: Resolved,
+    *,
+    turn: str,
+    record_path: str,
+    slot_fd: int | None,
+    thread_fd: int | None = None,
+    grace_s: float,
+) -> Launched:
     """Raises OSError when no process can be made; then nothing is left open.
 
     `grace_s`: what the guard leaves between TERM and KILL, and never more than its own bound.
@@ -44,9 +52,10 @@ def launch(resolved: Resolved, *, turn: str, record_path: str, slot_fd: int | No
     passed = [life_r, report_w]
     options = ["--lifeline", str(life_r), "--report", str(report_w), "--record", record_path, "--turn", turn]
     options += ["--grace", str(min(grace_s, deadlines.TERM_GRACE_S))]
-    if slot_fd is not None:
-        options += ["--slot", str(slot_fd)]
-        passed.append(slot_fd)
+    for option, fd in (("--slot", slot_fd), ("--thread", thread_fd)):
+        if fd is not None:
+            options += [option, str(fd)]
+            passed.append(fd)
     try:
         guard = subprocess.Popen(
             [sys.executable, "-I", "-S", GUARD, *options, "--", *resolved.argv],

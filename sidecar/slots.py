@@ -7,7 +7,6 @@ Serves spec:cc-agents.codex-adapter (rule.defaultCap, rule.slotsInOrder, rule.sl
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import json
 import os
@@ -18,7 +17,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from sidecar import files, paths
+from sidecar import files, flocks, paths
 from sidecar.capacity import default_cap as default_cap
 from sidecar.errors import UserError
 
@@ -75,6 +74,11 @@ def try_take(runtime: str, key: str, cap: int, holder: Mapping[str, Any]) -> Slo
         return bucket.take(cap, holder)
 
 
+def keys(runtime: str) -> list[str]:
+    """The keys that anybody has asked a slot of since the machine started."""
+    return sorted(n.removesuffix(".queue") for n in _listdir(os.path.join(runtime, "slots")) if n.endswith(".queue"))
+
+
 def holders(runtime: str, key: str) -> list[Holder]:
     """Who has the slots of `key` now. Raises `UserError` when a stopped process keeps the bucket's lock."""
     bucket = _Bucket(runtime, key)
@@ -112,7 +116,7 @@ class Waiter:
         """The slot, once every earlier waiter has left and one is free; then the place in the queue is given up."""
         # The usual answer, without the bucket's lock: the one just ahead is still there. Its ticket was locked
         # when we saw it, so this look can't catch it between its making and its locking.
-        if self._before and _is_locked(self._bucket.ticket(self._before)):
+        if self._before and flocks.is_locked(self._bucket.ticket(self._before)):
             return None
         self._bucket.make()
         with self._bucket.lock(0) as ours:
@@ -141,13 +145,13 @@ class Waiter:
 
     def _join(self) -> None:
         self._ticket = self._ticket or f"{time.monotonic_ns():020d}-{os.getpid()}-{next(_serial)}"
-        _unlock(self._fd)
-        self._fd = _flock(self._bucket.ticket(self._ticket))
+        flocks.leave(self._fd)
+        self._fd = flocks.take(self._bucket.ticket(self._ticket))
 
     def _leave(self) -> None:
         if self._fd >= 0:
             _unlink(self._bucket.ticket(self._ticket))
-            _unlock(self._fd)
+            flocks.leave(self._fd)
             self._fd = -1
 
 
@@ -176,12 +180,12 @@ class _Bucket:
     def lock(self, wait_s: float) -> Iterator[bool]:
         """The bucket's lock for the block; False when another process still has it after `wait_s`."""
         end = time.monotonic() + wait_s
-        while (fd := _flock(self.mutex)) < 0 and time.monotonic() < end:
+        while (fd := flocks.take(self.mutex)) < 0 and time.monotonic() < end:
             time.sleep(LOCK_RETRY_S)
         try:
             yield fd >= 0
         finally:
-            _unlock(fd)
+            flocks.leave(fd)
 
     def take(self, cap: int, holder: Mapping[str, Any]) -> Slot | None:
         # Counted over every file, not the first `cap`: who started under a higher cap may hold a high number.
@@ -189,7 +193,7 @@ class _Bucket:
         if len(taken) >= cap:
             return None
         number = next(n for n in itertools.count(1) if n not in taken)
-        fd = _flock(self._slot(number))
+        fd = flocks.take(self._slot(number))
         if fd < 0:
             return None
         data = {"pid": os.getpid(), "started_at": time.time(), **holder}
@@ -206,7 +210,7 @@ class _Bucket:
 
     def _taken(self) -> list[int]:
         found = (self._file.fullmatch(name) for name in _listdir(self._dir))
-        return sorted(n for m in found if m and _is_locked(self._slot(n := int(m[1]))))
+        return sorted(n for m in found if m and flocks.is_locked(self._slot(n := int(m[1]))))
 
     def _slot(self, number: int) -> str:
         return os.path.join(self._dir, f"{self.key}.{number}.lock")
@@ -220,61 +224,13 @@ class _Bucket:
     def waiter_before(self, ticket: str) -> str | None:
         """The ticket just before `ticket` whose owner lives; dead ones on the way are removed."""
         for name in reversed([t for t in self.tickets() if t < ticket]):
-            if _is_locked(self.ticket(name)):
+            if flocks.is_locked(self.ticket(name)):
                 return name
             _unlink(self.ticket(name))
         return None
 
 
 # --- files ----------------------------------------------------------------------------------------------------
-
-
-def _flock(path: str) -> int:
-    """A descriptor that has the lock of the file at `path`, which is made if need be; -1 when another has it."""
-    while True:
-        fd = _open(path, os.O_RDWR | os.O_CREAT)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # A cleaner of temporary files may have unlinked it between open and flock: a lock on nothing.
-            if os.path.exists(path) and os.path.samestat(os.fstat(fd), os.stat(path)):
-                return fd
-        except BlockingIOError:
-            os.close(fd)
-            return -1
-        except OSError as e:
-            os.close(fd)
-            raise UserError("runtime_dir", f"cannot lock {path}: {e.strerror}") from e
-        os.close(fd)
-
-
-def _is_locked(path: str) -> bool:
-    try:
-        fd = _open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two who look don't take each other for an owner
-    except BlockingIOError:
-        os.close(fd)
-        return True
-    _unlock(fd)
-    return False
-
-
-def _open(path: str, flags: int) -> int:
-    try:
-        return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except FileNotFoundError:
-        raise
-    except OSError as e:
-        raise UserError("runtime_dir", f"cannot open {path}: {e.strerror}") from e
-
-
-def _unlock(fd: int) -> None:
-    """Unlock and close. A fork elsewhere in this process may share `fd` until its exec: closing isn't enough."""
-    if fd >= 0:
-        fcntl.flock(fd, fcntl.LOCK_UN)
-        os.close(fd)
 
 
 def _unlink(path: str) -> None:

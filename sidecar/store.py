@@ -180,6 +180,15 @@ class Store:
         """The newest job of that folder."""
         return next(iter(self.list_jobs(1, cwd)), None)
 
+    def with_processes(self) -> list[str]:
+        """Jobs whose guard has not (yet) told that nothing of them lives: cheap, no record is read."""
+        return [n for n in self._names() if os.path.exists(os.path.join(self._dir, n, "processes.json"))]
+
+    def prune_due(self, max_age_s: float, max_count: int) -> bool:
+        """Whether there may be something to prune: by the ids alone, no record is read."""
+        names = self._names()
+        return len(names) > max_count or (bool(names) and time.time() - _made_at(names[-1]) > max_age_s)
+
     def prune(self, max_age_s: float | None, max_count: int | None) -> list[str]:
         """Remove jobs older than `max_age_s` and all but the newest `max_count`; returns their ids.
 

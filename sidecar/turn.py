@@ -7,17 +7,20 @@ Does not own the parts: slots, launch, harness, the adapter, the store. Serves s
 from __future__ import annotations
 
 import dataclasses
+import random
 import time
 from collections.abc import Callable
+from typing import Any
 
 import anyio
 
-from adapters.contract import Effective, Ending, Event, StatusEvent, Stop, TurnError
-from sidecar import outcome, slots
+from adapters.contract import Effective, Ending, Event, StartsAgain, StatusEvent, Stop, TurnError
+from sidecar import deadlines, outcome, slots
 from sidecar.begin import Begun
 from sidecar.control import TurnControl
+from sidecar.control_server import answering
 from sidecar.harness import Harness, hold
-from sidecar.journal import Journal
+from sidecar.journal import FLUSH_AFTER_S, Journal
 from sidecar.outcome import Outcome, Timing
 from sidecar.records import event_record, outcome_record
 
@@ -31,36 +34,58 @@ class Turn:
         self._show = show
         self._warnings: list[str] = []
         self._journal = Journal(begun.job.events_path, warn=self._warnings.append)
-        self._started_at: float | None = None
+        self._unflushed = anyio.Event()
         self._ended = 0
 
     async def run(self) -> Outcome:
         """Sees the turn through. Never raises for what Codex, a limit or a person did: that is the outcome."""
-        try:
-            ending = await self._in_a_slot()
-        finally:
-            if self._begun.slot is not None:
-                self._begun.slot.release()
-        return self._publish(ending)
+        begun = self._begun
+        async with answering(begun.runtime, begun.job.id, self._control, self._tell, self._warnings.append) as asked:
+            try:
+                ending = await self._in_a_slot()
+            finally:
+                begun.release()
+            result = self._publish(ending)
+            await asked.over(result)
+        return result
 
     async def _in_a_slot(self) -> Ending:
         if self._begun.slot is None and not await self._wait_for_a_slot():
             return self._stopped_before_the_start()
+        for pause_s in deadlines.START_AGAIN_S:
+            ending = await self._once()
+            if not self._worth_another_start(ending):
+                return ending
+            self._tell(StatusEvent(state="starting", text="Codex could not start beside others: starting it again"))
+            with anyio.move_on_after(pause_s * random.uniform(0.5, 1.5)):  # those that collided must not meet again
+                await self._control.wait()
+        return await self._once()
+
+    async def _once(self) -> Ending:
+        """One app-server, from its start until nothing of it lives."""
+        begun = self._begun
         try:
-            launched = self._begun.launched or self._begun.start()
+            launched, begun.launched = begun.launched or begun.start(), None
         except OSError as error:
             return self._failed("app_server_exited", f"Codex could not be started: {error}")
-        self._started_at = time.time()
-        self._begun.job.publish(state="running", started_at=self._started_at)
+        self._keep(state="running", started_at=begun.started_at)
         async with hold(launched) as harness:
             self._control.on_second_stop = harness.end_now
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._watch_the_clock)
+                tasks.start_soon(self._flush_when_silent)
                 ending = await self._converse(harness)
                 tasks.cancel_scope.cancel()
             await harness.end(politely=ending.confirmed or ending.status == "refused")
-        self._ended = harness.processes_ended
+        self._ended += harness.processes_ended
         return ending
+
+    def _worth_another_start(self, ending: Ending) -> bool:
+        """Only what no thread was opened for: a turn is never submitted twice."""
+        adapter, error = self._begun.adapter, ending.error
+        if error is None or error.reason != "app_server_exited" or ending.thread or self._control.stop:
+            return False
+        return isinstance(adapter, StartsAgain) and adapter.start_again(error.message)
 
     # --- before -----------------------------------------------------------------------------------------------
 
@@ -106,23 +131,41 @@ class Turn:
         record = event_record(event)
         self._journal.write(record)
         if record["event"] == "begun":
-            self._begun.job.publish(thread=record["thread"], turn=record["turn"])
+            self._begun.thread_lock.name(record["thread"])
+            self._keep(thread=record["thread"], turn=record["turn"])
         if record["event"] != "text_delta":
             self._journal.flush()
+        elif not self._unflushed.is_set():
+            self._unflushed.set()
         self._show(event)
+
+    async def _flush_when_silent(self) -> None:
+        """What was streamed is on disk soon, also when nothing follows it: a kill -9 must not cost it."""
+        while True:
+            await self._unflushed.wait()
+            await anyio.sleep(FLUSH_AFTER_S)
+            self._unflushed = anyio.Event()
+            self._journal.flush()
+
+    def _keep(self, **changes: Any) -> None:
+        """Into the job's record. A disk that is full costs the record, not the turn."""
+        try:
+            self._begun.job.publish(**changes)
+        except OSError as error:
+            self._warnings.append(f"the job's record could not be written: {error.strerror}")
 
     # --- after ------------------------------------------------------------------------------------------------
 
     def _publish(self, ending: Ending) -> Outcome:
         """The outcome on disk, then to whoever asked. A disk that is full costs the record, not the answer."""
         now, begun = time.time(), self._begun
-        since = self._started_at or now
+        since = begun.started_at or now
         result = outcome.of_ending(
             ending,
             job=begun.job.id,
             timing=Timing(
                 queued_s=round(since - begun.asked_at, 3),
-                started_at=self._started_at,
+                started_at=begun.started_at,
                 duration_s=round(now - since, 3),
             ),
             processes_ended=self._ended,

@@ -48,11 +48,16 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no status lines on stderr")
 
 
-def request_from(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[TurnRequest, Settings]:
-    """Raises Refused or UserError with everything that is wrong with the options, or with the request."""
+def request_from(
+    args: argparse.Namespace, environ: Mapping[str, str], prompt: str | None = None
+) -> tuple[TurnRequest, Settings]:
+    """Raises Refused or UserError with everything that is wrong with the options, or with the request.
+
+    `prompt`: where it was read already.
+    """
     settings = load_settings(environ, {name: getattr(args, name) for name in OPTION_FLAGS})
     flags = Flags(
-        prompt=read_prompt(args.prompt, args.prompt_file),
+        prompt=read_prompt(args.prompt, args.prompt_file) if prompt is None else prompt,
         mode=args.mode,
         model=args.model,
         effort=args.effort,

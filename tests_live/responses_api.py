@@ -1,7 +1,7 @@
 """A scripted model: the Responses API of OpenAI on a loopback port, answering from a list of steps.
 
-Owns: HTTP, the event stream, and the record of every request. Does not own: what is said (script.py, whose
-helpers are offered here too). One thread a connection; standard library only.
+Owns: HTTP, and the record of every request. Does not own: the events (event_stream.py) or what is said (script.py,
+whose helpers are offered here too). One thread a connection; standard library only.
 """
 
 from __future__ import annotations
@@ -9,11 +9,8 @@ from __future__ import annotations
 import gzip
 import importlib
 import json
-import select
-import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,15 +18,12 @@ from types import TracebackType
 from typing import Any, Literal, TypeAlias
 
 from tests_live import script
+from tests_live.event_stream import Stream
 from tests_live.script import (
     Body,
-    Cut,
     HttpError,
-    Item,
     Part,
-    Silence,
     Step,
-    Terminal,
     call_tool,
     cut,
     http_error,
@@ -66,10 +60,8 @@ __all__ = [
     "user_texts",
 ]
 
-HANG_UP_CHECK_S = 0.05  # how soon a silence notices that the client went away or its event was set
 SOCKET_TIMEOUT_S = 60.0  # a client that stops reading must not hold a thread for ever
 REQUEST_WAIT_S = 30.0  # a real codex on a busy machine needs up to 2 s for its first request
-FLUSH_BYTES = 1 << 18  # small events are sent together: 20,000 deltas are not 20,000 packets
 
 Answer: TypeAlias = Part | Step | Sequence[Part]
 Scripted: TypeAlias = Answer | Callable[[Body], Answer]
@@ -115,6 +107,7 @@ class ScriptedModel:
         self._changed = threading.Condition()
         self.requests: list[Request] = []
         self.problems: list[str] = []
+        self.hang_ups = 0  # clients that went away during a silence
         self.closing = threading.Event()
         self._server = _Server(self, port)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
@@ -152,6 +145,17 @@ class ScriptedModel:
             if not self._changed.wait_for(lambda: len(self.requests) >= count, timeout_s):
                 raise TimeoutError(f"{len(self.requests)} model requests in {timeout_s} s, not {count}")
             return self.requests[count - 1]
+
+    def wait_for_hang_up(self, timeout_s: float = REQUEST_WAIT_S) -> None:
+        """Returns when a client has gone away during a silence. Raises TimeoutError."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.hang_ups > 0, timeout_s):
+                raise TimeoutError(f"no client hung up in {timeout_s} s")
+
+    def hung_up(self) -> None:
+        with self._changed:
+            self.hang_ups += 1
+            self._changed.notify_all()
 
     def answer(self, request: Request) -> Step:
         """Record the request and give the step that is due."""
@@ -209,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
-        _Stream(self.connection, self.server.model.closing).play(answer, request.body)
+        Stream(self.connection, self.server.model.closing, self.server.model.hung_up).play(answer, request.body)
 
     def _plain(self, error: HttpError) -> None:
         self.send_response(error.status)
@@ -218,64 +222,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(error.body)))
         self.end_headers()
         self.wfile.write(error.body)
-
-
-class _Stream:
-    """The events of one answer, gathered and written in large pieces."""
-
-    def __init__(self, connection: socket.socket, closing: threading.Event) -> None:
-        self._connection = connection
-        self._closing = closing
-        self._pending = bytearray()
-
-    def play(self, answer: Step, body: Body) -> None:
-        response: dict[str, Any] = {"id": f"resp_{time.monotonic_ns()}"}
-        self._event("response.created", response=response)
-        for index, part in enumerate(answer.parts):
-            if isinstance(part, Item):
-                self._item(index, part, body)
-            elif isinstance(part, Silence):
-                if not self._wait(part.until):
-                    return
-            elif isinstance(part, Terminal):
-                self._event(part.event, **part.fields)
-                return self._flush()
-            elif isinstance(part, Cut):
-                return self._flush()
-            else:
-                raise TypeError(f"{part!r} must be the first part of a step")
-        if answer.usage is not None:
-            response["usage"] = answer.usage
-        self._event("response.completed", response=response)
-        self._flush()
-
-    def _item(self, index: int, part: Item, body: Body) -> None:
-        made = part.make(body)
-        begun = {**made, "content": []} if made["type"] == "message" else made
-        self._event("response.output_item.added", output_index=index, item=begun)
-        for delta in part.deltas:
-            at = {"item_id": made["id"], "output_index": index, "content_index": 0}
-            self._event("response.output_text.delta", **at, delta=delta)
-        self._event("response.output_item.done", output_index=index, item=made)
-
-    def _event(self, name: str, **fields: Any) -> None:
-        data = json.dumps({"type": name, **fields}, ensure_ascii=False)
-        self._pending += f"event: {name}\ndata: {data}\n\n".encode()
-        if len(self._pending) >= FLUSH_BYTES:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._connection.sendall(self._pending)
-        self._pending = bytearray()
-
-    def _wait(self, until: threading.Event) -> bool:
-        """False when the client hung up or the model is closing."""
-        self._flush()
-        while not until.is_set():
-            readable, _, _ = select.select([self._connection], [], [], HANG_UP_CHECK_S)
-            if self._closing.is_set() or (readable and not self._connection.recv(1, socket.MSG_PEEK)):
-                return False
-        return True
 
 
 def _decompressed(raw: bytes, encoding: str) -> bytes:

@@ -66,6 +66,18 @@ class CodexAdapter:
 
         return await Conversation(channel, resolved, events, control, limits).run()
 
+    async def recall(
+        self, channel: Channel, resolved: Resolved, thread: str, turn: str | None, limits: Limits
+    ) -> Ending:
+        from adapters.codex import recall
+
+        return await recall.recall(channel, resolved, thread, turn, limits)
+
+    def start_again(self, message: str) -> bool:
+        from adapters.codex.errors import is_busy_start
+
+        return is_busy_start(message)
+
 
 def codex_home(environ: Mapping[str, str]) -> str:
     """$CODEX_HOME, else ~/.codex; absolute."""

@@ -61,12 +61,25 @@ class Conversation:
         self._turn_open = False
 
     async def preview(self) -> Preview:
-        """Raises PeerError or RpcError when Codex does not answer."""
+        """Raises PeerError when Codex does not answer, or with an error."""
+        failure: PeerError | None = None
+        preview = Preview(effective=self._effective)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._peer.read)
             tasks.start_soon(self._peer.write)
-            session, _, problems, warnings = await self._greet()
+            try:
+                preview = await self._asked()
+            except RpcError as error:
+                failure = PeerError("codex_refused", f"Codex refused {error}")
+            except PeerError as error:
+                failure = error  # raised below: the task group would wrap it
             tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        return preview
+
+    async def _asked(self) -> Preview:
+        session, _, problems, warnings = await self._greet()
         return Preview(
             effective=self._effective,
             problems=tuple(problems),
@@ -201,7 +214,8 @@ class Conversation:
             params["effort"] = self._effective.effort.value
         if self._request.output_schema is not None:
             params["outputSchema"] = self._request.output_schema
-        self._tracker.turn_asked = self._turn_open = True
+        self._turn_open = True
+        self._tracker.turn_was_asked()
         self._peer.post("turn/start", {**params}, on_result=self._turn_answered, on_error=self._turn_refused)
 
     def _turn_answered(self, response: Mapping[str, Any]) -> None:

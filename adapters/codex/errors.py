@@ -62,6 +62,14 @@ KIND_OF_TEXT: tuple[tuple[re.Pattern[str], Kind], ...] = (
 REASON_OF_INFO = {"contextWindowExceeded": "context_window"}
 
 
+# Codex opens its databases before it answers anything, and gives up when another start has them: exit 1 with this.
+BUSY_START = ("failed to initialize sqlite state runtime", "failed to initialize state runtime", "database is locked")
+
+
+def is_busy_start(message: str) -> bool:
+    return any(text in message for text in BUSY_START)
+
+
 def classify(info: Any, message: str, *, details: str | None = None, retry_at: int | None = None) -> TurnError:
     """A TurnError for a Codex error.
 

@@ -14,7 +14,7 @@ from adapters.codex import catalog
 from adapters.codex.methods import UNREAD_NOTIFICATIONS
 from adapters.codex.wire import CLIENT_NAME, InitializeParams, Version, mapping, need_str
 from adapters.contract import AgentRequest, ModelInfo, Problem
-from adapters.jsonrpc import Peer
+from adapters.jsonrpc import Peer, Pending
 
 OLDEST = Version(0, 145, 0)  # below it no permission profile stops exec rules (codex-facts section 13)
 NEWEST_TRIED = Version(0, 171, 0)
@@ -34,12 +34,7 @@ class Session:
 
 async def greet(peer: Peer, cwd: str, client_version: str, start_s: float) -> Session:
     """Raises PeerError or RpcError when Codex doesn't answer one of the four."""
-    hello: InitializeParams = {
-        "clientInfo": {"name": CLIENT_NAME, "title": CLIENT_NAME, "version": client_version},
-        "capabilities": {"optOutNotificationMethods": list(UNREAD_NOTIFICATIONS)},
-    }
-    initialized = peer.post("initialize", {**hello})
-    peer.notify("initialized")
+    initialized = say_hello(peer, client_version)
     config_read = peer.post("config/read", {"cwd": cwd, "includeLayers": True})
     model_list = peer.post("model/list", {"includeHidden": True})
     account_read = peer.post("account/read", {})
@@ -56,6 +51,17 @@ async def greet(peer: Peer, cwd: str, client_version: str, start_s: float) -> Se
         models=models,
         signed_in=account.get("account") is not None or account.get("requiresOpenaiAuth") is not True,
     )
+
+
+def say_hello(peer: Peer, client_version: str) -> Pending:
+    """Introduces us; the answer to initialize is the Pending's."""
+    hello: InitializeParams = {
+        "clientInfo": {"name": CLIENT_NAME, "title": CLIENT_NAME, "version": client_version},
+        "capabilities": {"optOutNotificationMethods": list(UNREAD_NOTIFICATIONS)},
+    }
+    initialized = peer.post("initialize", {**hello})
+    peer.notify("initialized")
+    return initialized
 
 
 async def _all_models(peer: Peer, page: Mapping[str, Any], start_s: float) -> tuple[ModelInfo, ...]:

@@ -7,6 +7,7 @@ Does not own what is done about it (conversation.py). Serves rule.exactFinal, ru
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -81,14 +82,21 @@ class Tracker:
         self.thread = thread
         self._usage = tokens.TurnUsage(fresh=fresh)
 
+    def turn_was_asked(self) -> None:
+        self.turn_asked = True
+        self.last_progress = self._clock()
+
     def turn_answered(self, turn: str) -> None:
+        if self.turn not in (None, turn):  # what was taken for our turn was another's
+            self.started, self.completed, self.answer = False, None, Answer()
+            self._usage.disown()
         self.turn = turn
         self.last_progress = self._clock()
 
     def turn_refused(self, message: str) -> None:
         """Codex answered turn/start with an error: there will be no turn/completed."""
         self.error = classify(None, message)
-        self.error_at = self._clock()
+        self.error_at = -math.inf  # there is nothing to wait for
         self._changed()
 
     def warn(self, text: str) -> None:
@@ -247,11 +255,10 @@ class Tracker:
 
     def _on_rate_limits(self, params: Mapping[str, Any]) -> None:
         limits = mapping(params.get("rateLimits"))
-        resets = [mapping(limits.get(window)) for window in ("primary", "secondary")]
-        full = [w for w in resets if isinstance(w.get("resetsAt"), int)]
-        full.sort(key=lambda w: w.get("usedPercent") or 0)
-        if full:
-            self._retry_at = full[-1]["resetsAt"]  # of the window that is used most
+        windows = [mapping(limits.get(name)) for name in ("primary", "secondary")]
+        resets = [(_number(w.get("usedPercent")), w["resetsAt"]) for w in windows if _number(w.get("resetsAt"))]
+        if resets:
+            self._retry_at = int(max(resets)[1])  # of the window that is used most
 
     def _on_warning(self, params: Mapping[str, Any]) -> None:
         parts = [text_of(params, "message", "summary"), text_of(params, "details")]
@@ -266,3 +273,8 @@ class Tracker:
             return False
         notes.append(note)
         return True
+
+
+def _number(value: Any) -> float:
+    """0 for what is no number."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else 0

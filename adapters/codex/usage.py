@@ -58,6 +58,11 @@ class TurnUsage:
             self._baseline = minus(total, last or total)
         self._latest = total
 
+    def disown(self) -> None:
+        """What was counted so far was another turn's."""
+        if self._latest is not None:
+            self._baseline, self._latest = self._latest, None
+
     @property
     def value(self) -> Usage | None:
         """None when Codex gave none: never a made-up zero."""

@@ -73,6 +73,7 @@ class Watch:
         self._clock = clock
         self._tasks = tasks
         self._read_back = False
+        self._known_by = clock() + limits.start_s  # turn/start was sent just now
         self._error_grace_s = min(ERROR_GRACE_S, limits.grace_s)
         self._settle_s = limits.grace_s  # from an idle thread to the turn/completed that should have come with it
 
@@ -106,6 +107,9 @@ class Watch:
             return End(status="failed", error=tracker.error)
         if self._peer.ended:
             return End(status="failed", error=failed("app_server_exited", "Codex ended before the turn did"))
+        if tracker.turn is None and now >= self._known_by:
+            message = f"Codex named no turn in answer to turn/start within {self._limits.start_s:g} s"
+            return End(status="failed", error=failed("protocol", message))
         return None
 
     def _completed(self) -> End:
@@ -141,6 +145,8 @@ class Watch:
         deadlines = [self._clock() + 3600.0]  # nothing is due: an hour is as good as any
         if self._limits.idle_s is not None:
             deadlines.append(tracker.last_progress + self._limits.idle_s)
+        if tracker.turn is None:
+            deadlines.append(self._known_by)
         if tracker.completed is not None:
             deadlines.append(tracker.completed_at + LATE_ITEM_GRACE_S)
         if tracker.error_at is not None:

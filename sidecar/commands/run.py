@@ -1,28 +1,70 @@
-"""`cc-agents run`: one turn, from the command line to the exact answer."""
+"""`cc-agents run`: one turn, from the command line to the exact answer; or in the background, to the job's id."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
+from typing import Any
 
 from adapters.contract import Refused
-from sidecar import foreground, outcome
-from sidecar.errors import EXIT_REFUSED, UserError
+from sidecar import foreground, outcome, paths
+from sidecar.config import Settings
+from sidecar.errors import EXIT_INTERRUPTED, EXIT_REFUSED, UserError
+from sidecar.outcome import EXIT_FAILED
+from sidecar.records import dump
 from sidecar.render import EventsView, JsonView, View
+from sidecar.request import TurnRequest
 from sidecar.turn_options import add_output_arguments, add_prompt_arguments, add_turn_arguments, request_from
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_prompt_arguments(parser)
     add_turn_arguments(parser)
-    parser.add_argument("--resume", metavar="THREAD", dest="thread", help="go on with this thread of Codex")
+    add_resume_arguments(parser)
+    add_background_argument(parser)
     add_output_arguments(parser)
 
 
+def add_resume_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--resume", metavar="JOB|THREAD", dest="thread", help="go on with this thread of Codex")
+    group.add_argument("--last", action="store_true", help="go on with the last thread of this directory")
+
+
+def add_background_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--background", action="store_true", help="print the job's id and return; the turn goes on")
+
+
 def run(args: argparse.Namespace) -> int:
+    return told(args, lambda: _request(args))
+
+
+def _request(args: argparse.Namespace) -> tuple[TurnRequest, Settings]:
+    resume(args)
+    return request_from(args, os.environ)
+
+
+def resume(args: argparse.Namespace) -> None:
+    """A thread's id in the place of the job, or of --last."""
+    if args.thread is not None or args.last:
+        from sidecar import following
+        from sidecar.store import Store
+
+        store = Store(paths.state_dir(os.environ))
+        if args.last:
+            args.thread = following.last(store, args.cwd, os.environ).thread
+        else:
+            args.thread, _ = following.find(store, args.thread)
+
+
+def told(args: argparse.Namespace, make: Any) -> int:
+    """Runs the request that `make` answers, as the output options say; a refusal is an outcome too."""
     view = view_for(args)
     try:
-        request, settings = request_from(args, os.environ)
+        request, settings = make()
+        if args.background:
+            return in_background(request, settings, args.json)
         return foreground.run(request, settings, os.environ, view)
     except Refused as refused:
         view.outcome(outcome.refused(*refused.problems))
@@ -30,6 +72,35 @@ def run(args: argparse.Namespace) -> int:
     except UserError as error:
         view.outcome(outcome.refused(*outcome.problems_of(error)))
         return EXIT_REFUSED
+
+
+def in_background(request: TurnRequest, settings: Settings, as_json: bool) -> int:
+    """Prints the job's id as soon as the turn is known to run or to wait for a slot. Raises Refused."""
+    from sidecar import background
+
+    word: dict[str, Any] = {}
+    try:
+        for said in background.start(request, settings, os.environ):
+            word = {**word, **said}
+    except KeyboardInterrupt:
+        sys.stderr.write(f"cc-agents: job {word.get('job', 'unknown')} goes on in the background\n")
+        return EXIT_INTERRUPTED
+    ended = word.get("outcome")
+    if as_json:
+        shown = {"job": word.get("job"), "state": word.get("state", "died"), "thread": word.get("thread")}
+        sys.stdout.buffer.write(dump(ended or shown))
+    elif "job" in word:
+        sys.stdout.write(f"{word['job']}\n")
+    if ended is not None:
+        for line in (ended["error"] or {"message": ""})["message"].splitlines():
+            sys.stderr.write(f"cc-agents: {ended['status']}: {line}\n")
+        return int(ended["exit_code"])
+    if "state" not in word:
+        sys.stderr.write(f"cc-agents: the sidecar died at its start; {word.get('dir', 'no job')} may tell why\n")
+        return EXIT_FAILED
+    if "why" in word:
+        sys.stderr.write(f"cc-agents: {word['why']}\n")
+    return 0
 
 
 def view_for(args: argparse.Namespace) -> View:
