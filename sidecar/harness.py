@@ -10,21 +10,25 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from sidecar import deadlines
-from sidecar.launch import Launched
+from sidecar.launch import Launched, live_guards
 
 READ_BYTES = 1 << 18
+PR_SET_CHILD_SUBREAPER = 36
 REAP_POLL_S = 0.001  # the kernel is between closing the guard's files and telling its parent
 
 
 async def read_some(fd: int) -> bytes:
     """What is there, at the latest when something is; b"" at the end. `fd` must not block."""
+    await anyio.lowlevel.checkpoint()  # a flood is always there to be read: others must get their turn
     while True:
         try:
             return os.read(fd, READ_BYTES)
@@ -51,6 +55,7 @@ class PipeChannel:
             self._waiting.cancel()
 
     async def receive(self) -> bytes:
+        await anyio.lowlevel.checkpoint()
         while True:
             try:
                 return os.read(self._stdout, READ_BYTES)
@@ -152,9 +157,19 @@ class Harness:
     def _end_survivors(self) -> int:
         from sidecar import orphans  # only a broken guard needs it
 
-        return orphans.end_survivors(
-            orphans.read_record(self._launched.record_path), self._launched.turn, grace_s=deadlines.SURVIVOR_GRACE_S
-        )
+        launched = self._launched
+        try:
+            record = orphans.read_record(launched.record_path)
+        except ValueError:
+            record = None  # torn: marker and adoption are left
+        adopted = None
+        if launched.guard_started is not None:
+            adopted = orphans.Adopted(since=launched.guard_started, ours=live_guards())
+        grace_s = deadlines.SURVIVOR_GRACE_S
+        ended = orphans.end_survivors(record, launched.turn, grace_s=grace_s, adopted=adopted)
+        with suppress(FileNotFoundError):
+            os.unlink(launched.record_path)  # the guard's business, had it lived
+        return ended
 
     # --- what it hears ----------------------------------------------------------------------------------------
 
@@ -202,6 +217,7 @@ class Harness:
 @asynccontextmanager
 async def hold(launched: Launched) -> AsyncIterator[Harness]:
     """The app-server within this block. However the block is left, nothing of it lives afterwards."""
+    adopt_orphans()
     harness = Harness(launched)
     failure: Exception | None = None
     try:
@@ -219,6 +235,14 @@ async def hold(launched: Launched) -> AsyncIterator[Harness]:
         await harness.close()
     if failure is not None:
         raise failure
+
+
+def adopt_orphans() -> None:
+    """From now on what a killed guard leaves becomes a child of this process, whatever it did to hide (Linux)."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _signal_name(signum: int) -> str:

@@ -11,9 +11,10 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from weakref import WeakSet
 
 from adapters.contract import Resolved
-from sidecar import deadlines, paths
+from sidecar import deadlines, owner, paths
 from sidecar.request import MARKER
 
 PIPE_BYTES = 1 << 20  # of Codex's output: fewer, larger reads; the kernel may grant less
@@ -32,6 +33,15 @@ class Launched:
     lifeline: int
     record_path: str
     turn: str
+    guard_started: int | None  # start time of the guard, ticks since boot; None outside Linux
+
+
+_guards: WeakSet[subprocess.Popen[bytes]] = WeakSet()
+
+
+def live_guards() -> frozenset[int]:
+    """The pids of this process' guards that have not been reaped."""
+    return frozenset(guard.pid for guard in _guards if guard.returncode is None)
 
 
 def launch(
@@ -74,6 +84,7 @@ def launch(
     finally:
         for fd in (in_r, out_w, err_w, report_w, life_r):
             os.close(fd)
+    _guards.add(guard)
     _widen(out_r)
     for fd in (in_w, out_r, err_r, report_r):
         os.set_blocking(fd, False)
@@ -86,7 +97,13 @@ def launch(
         lifeline=life_w,
         record_path=record_path,
         turn=turn,
+        guard_started=_start_time(guard.pid),
     )
+
+
+def _start_time(pid: int) -> int | None:
+    started = owner.start_time(pid) if sys.platform == "linux" else None
+    return None if started is None else int(started)
 
 
 def _widen(fd: int) -> None:

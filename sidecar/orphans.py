@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,14 +58,25 @@ def owner_alive(record: Record) -> bool:
     return proc is not None and proc.start_time == guard["start_time"]
 
 
-def find_survivors(record: Record | None, turn: str | None) -> list[Proc]:
-    """The living processes of a turn, by its record, its marker and descent; oldest first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopted:
+    """Children of this process that it did not start: it is a subreaper, and their guard was killed.
+
+    Only those no older than that guard count, and none of `ours`.
+    """
+
+    since: int  # the start time of the guard that was killed
+    ours: frozenset[int]  # pids of guards that live
+
+
+def find_survivors(record: Record | None, turn: str | None, adopted: Adopted | None = None) -> list[Proc]:
+    """The living processes of a turn, by its record, its marker, adoption and descent; oldest first.
 
     Never this process or an ancestor of it. A living guard is one of them if it carries the marker.
     """
     table, marked = snapshot(turn)
     spared = ancestors(table)
-    found = {pid: table[pid] for pid in (by_record(record, table) | marked) - spared}
+    found = {pid: table[pid] for pid in (by_record(record, table) | marked | by_adoption(adopted, table)) - spared}
     grew = True
     while grew:
         below = [p for p in table.values() if p.ppid in found and p.pid not in found and p.pid not in spared]
@@ -105,6 +116,13 @@ def by_record(record: Record | None, table: dict[int, Proc]) -> set[int]:
     return {p.pid for p in known} | {p.pid for p in table.values() if p.pgid in groups}
 
 
+def by_adoption(adopted: Adopted | None, table: dict[int, Proc]) -> set[int]:
+    if adopted is None:
+        return set()
+    children = (p for p in table.values() if p.ppid == os.getpid() and p.pid not in adopted.ours)
+    return {p.pid for p in children if p.start_time >= adopted.since}
+
+
 def ancestors(table: dict[int, Proc]) -> set[int]:
     """This process and all above it."""
     line, pid = {0, 1}, os.getpid()
@@ -114,7 +132,14 @@ def ancestors(table: dict[int, Proc]) -> set[int]:
     return line
 
 
-def end_survivors(record: Record | None, turn: str | None, *, grace_s: float, force: bool = False) -> int:
+def end_survivors(
+    record: Record | None,
+    turn: str | None,
+    *,
+    grace_s: float,
+    force: bool = False,
+    adopted: Adopted | None = None,
+) -> int:
     """TERM, grace, KILL until nothing is found; how many have been ended. Blocking; bounded by grace_s + END_S.
 
     Does nothing while the guard of the record lives, unless forced. What can't be ended is still found afterwards.
@@ -124,7 +149,7 @@ def end_survivors(record: Record | None, turn: str | None, *, grace_s: float, fo
     until = time.monotonic() + grace_s
     seen: dict[tuple[int, int], Proc] = {}
     asked: set[tuple[int, int]] = set()
-    while (left := look(record, turn, seen)) and time.monotonic() < until:
+    while (left := look(record, turn, seen, adopted)) and time.monotonic() < until:
         fresh = [p for p in left if p.key not in asked]
         signal_each(fresh, signal.SIGTERM)
         signal_each(fresh, signal.SIGCONT)  # the stopped can't hear TERM before it
@@ -132,15 +157,27 @@ def end_survivors(record: Record | None, turn: str | None, *, grace_s: float, fo
         time.sleep(LOOK_S)
     until = time.monotonic() + END_S
     while left and time.monotonic() < until:
-        signal_each(freeze(record, turn, seen), signal.SIGKILL)
+        signal_each(freeze(record, turn, seen, adopted), signal.SIGKILL)
         time.sleep(LOOK_S)
-        left = look(record, turn, seen)
+        left = look(record, turn, seen, adopted)
+    reap(seen.values(), adopted)
     return len(seen.keys() - {p.key for p in left})
 
 
-def look(record: Record | None, turn: str | None, seen: dict[tuple[int, int], Proc]) -> list[Proc]:
+def reap(ended: Iterable[Proc], adopted: Adopted | None) -> None:
+    """The adopted ones are ours to wait for, or they would stay as zombies."""
+    for proc in ended if adopted is not None else ():
+        try:
+            os.waitpid(proc.pid, os.WNOHANG)
+        except ChildProcessError:
+            continue  # its parent was another
+
+
+def look(
+    record: Record | None, turn: str | None, seen: dict[tuple[int, int], Proc], adopted: Adopted | None
+) -> list[Proc]:
     """The survivors, and those seen before that have lost every trace but their pid and start time."""
-    found = {p.key: p for p in find_survivors(record, turn)}
+    found = {p.key: p for p in find_survivors(record, turn, adopted)}
     for key in seen.keys() - found.keys():
         proc = read_proc(key[0])
         if proc and proc.key == key:
@@ -149,12 +186,14 @@ def look(record: Record | None, turn: str | None, seen: dict[tuple[int, int], Pr
     return list(found.values())
 
 
-def freeze(record: Record | None, turn: str | None, seen: dict[tuple[int, int], Proc]) -> list[Proc]:
+def freeze(
+    record: Record | None, turn: str | None, seen: dict[tuple[int, int], Proc], adopted: Adopted | None
+) -> list[Proc]:
     """Stop them until a look shows nothing new: what is stopped can't replace what is killed."""
     stopped: set[tuple[int, int]] = set()
     until = time.monotonic() + LOOK_S
     while True:
-        left = look(record, turn, seen)
+        left = look(record, turn, seen, adopted)
         fresh = [p for p in left if p.key not in stopped]
         if not fresh or time.monotonic() > until:
             return left
