@@ -28,6 +28,13 @@ class Sourced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """What the harness shall review: the changes against `base`, or the uncommitted ones."""
+
+    base: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRequest:
     """One turn as it was asked for. Paths are absolute and real; the harness has checked nothing of it."""
 
@@ -42,6 +49,7 @@ class AgentRequest:
     thread: str | None = None  # resume this thread instead of starting one
     output_schema: Mapping[str, Any] | None = None
     images: tuple[str, ...] = ()
+    review: Review | None = None  # the harness' own review in the place of a prompt
     harness_bin: str | None = None  # the option that names the harness' executable
     protected: tuple[str, ...] = ()  # folders of ours that must stay read-only even below a writable one
 

@@ -93,11 +93,10 @@ def turn_error(given: Any, kind: Any = None) -> Item:
     """The `error` of a turn: from a message, or from some of its fields."""
     fields = {"message": given} if isinstance(given, str) else dict(given or {})
     kind = fields.get("codexErrorInfo", kind if kind is not None else "other")
-    default = (
-        MESSAGES.get(kind, f"the scripted turn failed: {kind}")
-        if isinstance(kind, str)
-        else (f"the scripted turn failed: {next(iter(kind), '')}")
-    )
+    if isinstance(kind, str):
+        default = MESSAGES.get(kind, f"the scripted turn failed: {kind}")
+    else:
+        default = f"the scripted turn failed: {next(iter(kind or ()), '')}"
     return {
         "message": default,
         "codexErrorInfo": kind,

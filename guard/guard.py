@@ -3,9 +3,10 @@ compiles this file at every start (8 ms for all of the guard), the modules behin
 Serves spec:cc-agents.work-containment.
 
     guard.py --lifeline FD --report FD --record FILE --turn ID --grace S [--orphan-grace S] [--slot FD] [--thread FD]
-             [--poll S] [--way linux|polling] [--no-subreaper] -- ARGV...
+             [--mark N] [--poll S] [--way linux|polling] [--no-subreaper] -- ARGV...
 
-Lifeline: its end of file ends the turn. Slot, thread: only kept open. Report: one JSON object a line, `event` is one of
+Lifeline: its end of file ends the turn. Slot, thread: only kept open. Mark: a number for a limit
+that nothing uses, by which the turn's processes are known (sidecar/marks.py). Report: one JSON object a line, `event` is one of
 started, failed, exited, ended; or record_failed, stuck, broken.
 """
 

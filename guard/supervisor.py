@@ -51,7 +51,7 @@ class Guard:
         self.record: Record | None = None
         self.app_pid, self.status, self.failed = 0, 0, False
         self.over = self.let_go = self.childless = False
-        self.stops, self.exec_fd = 0, -1
+        self.stops, self.exec_fd, self.mark = 0, -1, int(options.get("mark", 0))
         self.ended: set[tuple[int, int]] = set()
         self.poller = select.poll()
         self.readers: dict[int, Callable[[], object]] = {}
@@ -100,6 +100,7 @@ class Guard:
         """In the child: wait until the record is published, then exec with nothing above 2 open."""
         try:
             self.way.die_with(guard)
+            self.way.mark(self.mark)
             for signum, handler in self.before.items():
                 signal.signal(signum, handler)
             if not os.read(gate, 1):

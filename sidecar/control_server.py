@@ -69,11 +69,11 @@ class ControlServer:
             self._all_answered.set()
 
     async def _answer(self, talk: socket.socket) -> dict[str, Any]:
-        if asked_from_a_turn(talk):
-            return {"ok": False, "why": "a turn may not steer or interrupt another one"}
         question: dict[str, Any] = {}
         with anyio.move_on_after(READ_S):
             question = await read_question(talk)
+        if asked_from_a_turn(talk):
+            return {"ok": False, "why": "a turn may not steer or interrupt another one"}
         if question.get("do") == "steer" and isinstance(question.get("text"), str):
             return await steer(self._control, question["text"], self._tell, hung_up=talk)
         if question.get("do") == "interrupt":

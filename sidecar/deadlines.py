@@ -14,3 +14,4 @@ SURVIVOR_GRACE_S = 0.5  # between TERM and KILL for what a broken guard has left
 EXIT_REPORT_S = 1.0  # from the end of Codex's output to the guard's word how it exited
 SCREEN_FLUSH_S = 2.0  # for what is still to be shown when a turn is over; a reader that is stuck must not hold us
 STDERR_TAIL_BYTES = 16_384  # of Codex's stderr, kept for the outcome
+ALIVE_S = 20.0  # between two signs of life to a program; Claude Code takes ten silent minutes for a stall

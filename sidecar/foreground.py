@@ -79,6 +79,10 @@ async def _see_through(begun: Begun, signals: Signals, view: View) -> Outcome:
     control = TurnControl()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(signals.listen, control, view)
+        if view.attended:
+            from sidecar.attended import until_unread
+
+            tasks.start_soon(until_unread, control, view)
         if dead := tidy.left_behind(begun.store):
             tasks.start_soon(anyio.to_thread.run_sync, tidy.end_all, dead)
         outcome = await Turn(begun, control, view.event).run()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -22,7 +21,6 @@ from sidecar import deadlines
 from sidecar.launch import Launched, live_guards
 
 READ_BYTES = 1 << 18
-PR_SET_CHILD_SUBREAPER = 36
 REAP_POLL_S = 0.001  # the kernel is between closing the guard's files and telling its parent
 
 
@@ -112,11 +110,18 @@ class Harness:
         if self.failed is not None:
             return f"Codex could not be started: {self.failed}"
         if self.exited is None:
-            return None
+            return await self._how_the_guard_ended() if self._exit_known.is_set() else None
         code, signum = self.exited.get("code"), self.exited.get("signal")
         how = f"exited with code {code}" if signum is None else f"was ended by {_signal_name(signum)}"
         said = self.stderr_tail.strip()
         return f"Codex {how}: {said}" if said else f"Codex {how} and said nothing on stderr"
+
+    async def _how_the_guard_ended(self) -> str:
+        """Its reports have ended without a word on the app-server: it was killed, and took the app-server with it."""
+        await self._guard_ends(deadlines.GUARD_S)
+        code = self._launched.guard.returncode
+        how = f"was ended by {_signal_name(-code)}" if code is not None and code < 0 else f"exited with code {code}"
+        return f"the guard that Codex runs under {how}"
 
     # --- its end ----------------------------------------------------------------------------------------------
 
@@ -148,6 +153,7 @@ class Harness:
     def signal_guard(self, signum: int) -> None:
         if self._launched.guard.poll() is None:
             self._launched.guard.send_signal(signum)
+            self._launched.guard.send_signal(signal.SIGCONT)  # one that was stopped hears nothing else
 
     async def _guard_ends(self, within_s: float) -> bool:
         with anyio.move_on_after(within_s):
@@ -164,7 +170,7 @@ class Harness:
             record = None  # torn: marker and adoption are left
         adopted = None
         if launched.guard_started is not None:
-            adopted = orphans.Adopted(since=launched.guard_started, ours=live_guards())
+            adopted = orphans.Adopted(since=launched.guard_started, ours=live_guards)
         grace_s = deadlines.SURVIVOR_GRACE_S
         ended = orphans.end_survivors(record, launched.turn, grace_s=grace_s, adopted=adopted)
         with suppress(FileNotFoundError):
@@ -217,7 +223,6 @@ class Harness:
 @asynccontextmanager
 async def hold(launched: Launched) -> AsyncIterator[Harness]:
     """The app-server within this block. However the block is left, nothing of it lives afterwards."""
-    adopt_orphans()
     harness = Harness(launched)
     failure: Exception | None = None
     try:
@@ -235,14 +240,6 @@ async def hold(launched: Launched) -> AsyncIterator[Harness]:
         await harness.close()
     if failure is not None:
         raise failure
-
-
-def adopt_orphans() -> None:
-    """From now on what a killed guard leaves becomes a child of this process, whatever it did to hide (Linux)."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _signal_name(signum: int) -> str:

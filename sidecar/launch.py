@@ -10,14 +10,17 @@ import fcntl
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from weakref import WeakSet
 
 from adapters.contract import Resolved
 from sidecar import deadlines, owner, paths
+from sidecar.marks import limit_mark
 from sidecar.request import MARKER
 
 PIPE_BYTES = 1 << 20  # of Codex's output: fewer, larger reads; the kernel may grant less
+PR_SET_CHILD_SUBREAPER = 36
 GUARD = os.path.join(paths.installation_dir(), "guard", "guard.py")
 
 
@@ -37,11 +40,21 @@ class Launched:
 
 
 _guards: WeakSet[subprocess.Popen[bytes]] = WeakSet()
+_starting = threading.Lock()  # from the fork of a guard until it is among them
 
 
 def live_guards() -> frozenset[int]:
-    """The pids of this process' guards that have not been reaped."""
-    return frozenset(guard.pid for guard in _guards if guard.returncode is None)
+    """The pids of this process' guards that have not been reaped; of all that were forked before the call."""
+    with _starting:
+        return frozenset(guard.pid for guard in _guards if guard.returncode is None)
+
+
+def adopt_orphans() -> None:
+    """From now on what a killed guard leaves becomes a child of this process, whatever it did to hide (Linux)."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def launch(
@@ -61,22 +74,24 @@ def launch(
     (in_r, in_w), (out_r, out_w), (err_r, err_w), (report_r, report_w), (life_r, life_w) = pipes
     passed = [life_r, report_w]
     options = ["--lifeline", str(life_r), "--report", str(report_w), "--record", record_path, "--turn", turn]
-    options += ["--grace", str(min(grace_s, deadlines.TERM_GRACE_S))]
+    options += ["--grace", str(min(grace_s, deadlines.TERM_GRACE_S)), "--mark", str(limit_mark(turn))]
     for option, fd in (("--slot", slot_fd), ("--thread", thread_fd)):
         if fd is not None:
             options += [option, str(fd)]
             passed.append(fd)
     try:
-        guard = subprocess.Popen(
-            [sys.executable, "-I", "-S", GUARD, *options, "--", *resolved.argv],
-            stdin=in_r,
-            stdout=out_w,
-            stderr=err_w,
-            pass_fds=passed,
-            env={**resolved.env, MARKER: turn},
-            cwd=resolved.cwd,
-            start_new_session=True,
-        )
+        with _starting:
+            guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", GUARD, *options, "--", *resolved.argv],
+                stdin=in_r,
+                stdout=out_w,
+                stderr=err_w,
+                pass_fds=passed,
+                env={**resolved.env, MARKER: turn},
+                cwd=resolved.cwd,
+                start_new_session=True,
+            )
+            _guards.add(guard)
     except OSError:
         for fd in (in_w, out_r, err_r, report_r, life_w):
             os.close(fd)
@@ -84,7 +99,7 @@ def launch(
     finally:
         for fd in (in_r, out_w, err_w, report_w, life_r):
             os.close(fd)
-    _guards.add(guard)
+    adopt_orphans()
     _widen(out_r)
     for fd in (in_w, out_r, err_r, report_r):
         os.set_blocking(fd, False)

@@ -1,8 +1,8 @@
 """What a turn left behind when its guard was killed by -9: finding it and ending it.
 
-Owns: survivors by the guard's record, by the marker in the environment, and their descendants. Does not own: ending
+Owns: survivors by the guard's record, by the turn's two marks, by adoption, and their descendants. Does not own: ending
 a turn whose guard lives (the guard does), jobs, slots. Never goes by name; a pid counts only with its start time.
-Serves spec:cc-agents.work-containment (rule.guardKilled).
+Serves spec:cc-agents.work-containment (rule.guardKilled, rule.secondSubreaper, rule.markOfLimits).
 """
 
 from __future__ import annotations
@@ -10,31 +10,20 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from sidecar.marks import limit_mark
+from sidecar.process_table import Proc, boot_id, environment, limit, linux_ended_children, pids, read_proc
+
+__all__ = ["MARKER", "Adopted", "end_survivors", "environment", "find_survivors", "owner_alive", "pids", "guard_ends"]
 
 MARKER = "CC_AGENTS_TURN"
 LOOK_S = 0.02  # between two looks while survivors end: a look costs some milliseconds
 LISTINGS = 20  # of the process table in one look; the busiest machine has an end
 END_S = 10.0  # for the KILL part: what still lives then sleeps in the kernel or is another user's
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proc:
-    """A living process. `start_time` as in the record: clock ticks since boot, elsewhere seconds since 1970."""
-
-    pid: int
-    start_time: int
-    ppid: int
-    pgid: int
-
-    @property
-    def key(self) -> tuple[int, int]:
-        return self.pid, self.start_time
-
 
 Record = dict[str, Any]
 
@@ -66,11 +55,11 @@ class Adopted:
     """
 
     since: int  # the start time of the guard that was killed
-    ours: frozenset[int]  # pids of guards that live
+    ours: Callable[[], frozenset[int]]  # pids of the children that it did start; asked after each look
 
 
 def find_survivors(record: Record | None, turn: str | None, adopted: Adopted | None = None) -> list[Proc]:
-    """The living processes of a turn, by its record, its marker, adoption and descent; oldest first.
+    """The living processes of a turn, by its record, its marks, adoption and descent; oldest first.
 
     Never this process or an ancestor of it. A living guard is one of them if it carries the marker.
     """
@@ -86,13 +75,14 @@ def find_survivors(record: Record | None, turn: str | None, adopted: Adopted | N
 
 
 def snapshot(turn: str | None) -> tuple[dict[int, Proc], set[int]]:
-    """All processes, and the pids of those that carry the marker.
+    """All processes, and the pids of those that carry one of the turn's marks.
 
     Listed again until nothing is new: a process that forks and exits all the time is never in a finished listing.
     """
     table: dict[int, Proc] = {}
     marked: set[int] = set()
     looked: set[int] = set()
+    mark = limit_mark(turn) if turn else -1
     for _ in range(LISTINGS):
         fresh = pids() - looked
         if not fresh:
@@ -101,7 +91,7 @@ def snapshot(turn: str | None) -> tuple[dict[int, Proc], set[int]]:
         for pid in fresh:
             if proc := read_proc(pid):
                 table[pid] = proc
-                if turn and f"{MARKER}={turn}" in environment(pid):
+                if turn and (limit(pid) == mark or f"{MARKER}={turn}" in environment(pid)):
                     marked.add(pid)
     return table, marked
 
@@ -119,7 +109,8 @@ def by_record(record: Record | None, table: dict[int, Proc]) -> set[int]:
 def by_adoption(adopted: Adopted | None, table: dict[int, Proc]) -> set[int]:
     if adopted is None:
         return set()
-    children = (p for p in table.values() if p.ppid == os.getpid() and p.pid not in adopted.ours)
+    ours = adopted.ours()  # later than the look: a guard that was started meanwhile is known by now
+    children = (p for p in table.values() if p.ppid == os.getpid() and p.pid not in ours)
     return {p.pid for p in children if p.start_time >= adopted.since}
 
 
@@ -160,17 +151,32 @@ def end_survivors(
         signal_each(freeze(record, turn, seen, adopted), signal.SIGKILL)
         time.sleep(LOOK_S)
         left = look(record, turn, seen, adopted)
-    reap(seen.values(), adopted)
+    reap(adopted)
     return len(seen.keys() - {p.key for p in left})
 
 
-def reap(ended: Iterable[Proc], adopted: Adopted | None) -> None:
-    """The adopted ones are ours to wait for, or they would stay as zombies."""
-    for proc in ended if adopted is not None else ():
-        try:
-            os.waitpid(proc.pid, os.WNOHANG)
-        except ChildProcessError:
-            continue  # its parent was another
+def reap(adopted: Adopted | None) -> None:
+    """The adopted ones are ours to wait for, or they would stay as zombies. Never a guard: its owner waits for it."""
+    if adopted is not None:
+        ended = linux_ended_children()
+        for pid in set(ended) - adopted.ours():
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                continue  # reaped by another thread of ours
+
+
+def guard_ends(record: Record, within_s: float) -> bool:
+    """Whether the guard of a turn that is over ends in time. It may have been stopped: then it goes on now. Blocking."""
+    until = time.monotonic() + within_s
+    while owner_alive(record):
+        if time.monotonic() > until:
+            return False
+        guard = read_proc(record["guard"]["pid"])
+        if guard is not None and guard.start_time == record["guard"]["start_time"]:
+            signal_each([guard], signal.SIGCONT)  # says nothing to one that runs
+        time.sleep(LOOK_S)
+    return True
 
 
 def look(
@@ -226,76 +232,3 @@ def send(proc: Proc, signum: signal.Signals) -> None:
             signal.pidfd_send_signal(fd, signum)
     finally:
         os.close(fd)
-
-
-# --- what the system says: /proc on Linux, psutil elsewhere -----------------------------------------------------
-
-
-def linux_pids() -> set[int]:
-    return {int(name) for name in os.listdir("/proc") if name.isdigit()}
-
-
-def linux_proc(pid: int) -> Proc | None:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            stat = file.read()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    f = stat[stat.rindex(b")") + 2 :].split()
-    if f[0] in (b"Z", b"X") and f[17] in (b"0", b"1"):  # ended, not reaped
-        return None
-    return Proc(pid=pid, start_time=int(f[19]), ppid=int(f[1]), pgid=int(f[2]))
-
-
-def linux_environment(pid: int) -> set[str]:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return set(file.read().decode("utf-8", "surrogateescape").split("\0"))
-    except OSError:  # gone, or not ours to read
-        return set()
-
-
-def linux_boot_id() -> str | None:
-    with open("/proc/sys/kernel/random/boot_id") as file:
-        return file.read().strip()
-
-
-def other_pids() -> set[int]:
-    import psutil
-
-    return set(psutil.pids())
-
-
-def other_proc(pid: int) -> Proc | None:
-    import psutil
-
-    try:
-        p = psutil.Process(pid)
-        if p.status() == psutil.STATUS_ZOMBIE:
-            return None
-        return Proc(pid=pid, start_time=int(p.create_time()), ppid=p.ppid(), pgid=os.getpgid(pid))
-    except (psutil.Error, ProcessLookupError, PermissionError):
-        return None
-
-
-def other_environment(pid: int) -> set[str]:
-    import psutil
-
-    try:
-        return {f"{k}={v}" for k, v in psutil.Process(pid).environ().items()}
-    except (psutil.Error, OSError):
-        return set()
-
-
-def no_boot_id() -> str | None:
-    return None
-
-
-pids: Callable[[], set[int]]
-read_proc: Callable[[int], Proc | None]
-environment: Callable[[int], set[str]]
-boot_id: Callable[[], str | None]
-if sys.platform == "linux":
-    pids, read_proc, environment, boot_id = linux_pids, linux_proc, linux_environment, linux_boot_id
-else:
-    pids, read_proc, environment, boot_id = other_pids, other_proc, other_environment, no_boot_id

@@ -61,6 +61,8 @@ def _item_line(event: ItemEvent) -> str | None:
 class View:
     """One way of showing a turn. `event` never raises and never waits; `outcome` writes the last word."""
 
+    attended = False  # by a program: the turn ends when nobody reads it any more
+
     def __init__(self, environ: Mapping[str, str], *, quiet: bool = False) -> None:
         self._quiet = quiet
         self._began = time.monotonic()
@@ -135,11 +137,29 @@ class JsonView(View):
 
 
 class EventsView(View):
-    """--events: one JSON event a line as it happens, the outcome last."""
+    """--events: one JSON event a line as it happens, the outcome last.
+
+    Attended, a program hears at least every `ALIVE_S` that the turn lives.
+    """
+
+    def __init__(self, environ: Mapping[str, str], *, quiet: bool = False, attended: bool = False) -> None:
+        super().__init__(environ, quiet=quiet)
+        self.attended = attended
+        self._wrote = time.monotonic()
+        if attended:
+            self.screen = Screen(on_tick=self._alive)
 
     def event(self, event: Event) -> None:
+        self._wrote = time.monotonic()
         self.screen.write(STDOUT, dump(event_record(event)))
         super().event(event)
+
+    def _alive(self) -> None:
+        if self._terminal and not self._quiet:
+            self._redraw()
+        if time.monotonic() - self._wrote >= deadlines.ALIVE_S:
+            self._wrote = time.monotonic()
+            self.screen.write(STDOUT, dump({"event": "alive", "at": round(time.time(), 3)}))
 
     def answer(self, outcome: Outcome) -> None:
         write_all(STDOUT, dump(outcome_record(outcome)))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.contract import MODES, AgentRequest, Limits, Mode, Problem, Refused, Sourced
+from adapters.contract import MODES, AgentRequest, Limits, Mode, Problem, Refused, Review, Sourced
 from sidecar import header, paths
 from sidecar.config import Setting, Settings
 
@@ -33,8 +33,9 @@ class Flags:
     add_dirs: tuple[str, ...] = ()
     network: bool = False
     thread: str | None = None
-    output_schema: str | None = None  # a file
+    output_schema: str | Mapping[str, Any] | None = None  # a file, or the schema itself
     images: tuple[str, ...] = ()
+    review: Review | None = None
     max_tokens: int | None = None
     label: str | None = None
     adapter: str | None = None
@@ -73,6 +74,7 @@ class TurnRequest:
             "resume": agent.thread,
             "output_schema": agent.output_schema,
             "images": list(agent.images),
+            "review": {"base": agent.review.base} if agent.review else None,
             "timeout_s": self.timeout_s,
             "idle_timeout_s": self.idle_timeout_s,
             "start_timeout_s": self.start_timeout_s,
@@ -91,7 +93,7 @@ def build(flags: Flags, settings: Settings, environ: Mapping[str, str]) -> TurnR
         problems.append(
             _problem("recursion", "this is inside a turn of cc-agents already: a turn starts no further turn")
         )
-    if not prompt.strip():
+    if not prompt.strip() and flags.review is None:
         problems.append(_problem("bad_request", "the prompt is empty"))
     mode = _mode(head.mode, flags.mode, problems)
     cwd = _folder("--cwd", flags.cwd or os.getcwd(), os.getcwd(), environ, problems)
@@ -101,7 +103,7 @@ def build(flags: Flags, settings: Settings, environ: Mapping[str, str]) -> TurnR
     add_dirs = tuple(_folder(name, d, base, environ, problems) for name, d in asked_dirs)
     writable_dirs = tuple(_folder(name, d, base, environ, problems) for name, d in option_dirs)
     images = tuple(_file("--image", image, base, environ, problems) for image in flags.images)
-    schema = _schema(flags.output_schema, base, environ, problems) if flags.output_schema else None
+    schema = None if flags.output_schema is None else _schema(flags.output_schema, base, environ, problems)
     if flags.max_tokens is not None and flags.max_tokens <= 0:
         problems.append(_problem("bad_request", "--max-tokens must be more than 0"))
     if problems:
@@ -119,6 +121,7 @@ def build(flags: Flags, settings: Settings, environ: Mapping[str, str]) -> TurnR
             thread=flags.thread,
             output_schema=schema,
             images=images,
+            review=flags.review,
             harness_bin=settings.codex_bin.value,
             protected=paths.protected_dirs(environ),
         ),
@@ -173,29 +176,42 @@ def _odd(path: str) -> bool:
     return any(c in "\0\n\r" or "\ud800" <= c <= "\udfff" for c in path)
 
 
-def _schema(path: str, base: str, environ: Mapping[str, str], problems: list[Problem]) -> Mapping[str, Any] | None:
-    found: list[Problem] = []
+def _schema(
+    given: str | Mapping[str, Any], base: str, environ: Mapping[str, str], problems: list[Problem]
+) -> Mapping[str, Any] | None:
+    if not isinstance(given, str):
+        return _checked(given, "output_schema", problems)
+    path, found = given, list[Problem]()
     full = _file("--output-schema", path, base, environ, found)
     problems += found
     if found:
         return None
     try:
         with open(full, "rb") as file:
-            schema = json.load(file)
-    except (OSError, ValueError) as error:
+            schema = json.load(file, parse_constant=_no_json)
+    except (OSError, ValueError, RecursionError) as error:
         problems.append(_problem("bad_request", f"--output-schema {full} is not JSON: {error}"))
+        return None
+    return _checked(schema, f"--output-schema {full}", problems)
+
+
+def _checked(schema: Any, where: str, problems: list[Problem]) -> Mapping[str, Any] | None:
+    if not isinstance(schema, dict) or not isinstance(schema.get("$schema", ""), str):
+        problems.append(_problem("bad_request", f"{where} is not a JSON Schema: an object is one"))
         return None
     import jsonschema  # slow to import, and few requests have a schema
 
     try:
-        jsonschema.validators.validator_for(schema).check_schema(schema)
+        # with a default: for a dialect that it doesn't know it would only warn, and use that one
+        jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator).check_schema(schema)
     except jsonschema.SchemaError as error:
-        problems.append(_problem("bad_request", f"--output-schema {full} is not a JSON Schema: {error.message}"))
-        return None
-    if not isinstance(schema, dict):
-        problems.append(_problem("bad_request", f"--output-schema {full} is not a JSON object"))
+        problems.append(_problem("bad_request", f"{where} is not a JSON Schema: {error.message}"))
         return None
     return schema
+
+
+def _no_json(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
 
 
 def _problem(reason: str, message: str) -> Problem:

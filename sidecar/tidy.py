@@ -43,7 +43,7 @@ def left_behind(store: Store) -> list[JobView]:
 
 
 def end_all(jobs: list[JobView]) -> list[Reaped]:
-    """Ends what is left of each; one whose guard lives is the guard's. Blocking."""
+    """Ends what is left of each; where its guard lives, the guard does. Blocking."""
     return [end_job(view) for view in jobs]
 
 
@@ -53,8 +53,8 @@ def end_job(view: JobView) -> Reaped:
     path = view.path("processes.json")
     try:
         record = orphans.read_record(path)
-        if record is not None and orphans.owner_alive(record):
-            return Reaped(view.job, 0)
+        if record is not None and not orphans.guard_ends(record, deadlines.GUARD_S):
+            return Reaped(view.job, 0, f"its guard, process {record['guard']['pid']}, lives and can't end it")
         ended = orphans.end_survivors(record, view.job, grace_s=deadlines.SURVIVOR_GRACE_S)
         left = orphans.find_survivors(record, view.job)
     except (ValueError, KeyError, OSError) as error:

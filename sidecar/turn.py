@@ -40,7 +40,7 @@ class Turn:
     async def run(self) -> Outcome:
         """Sees the turn through. Never raises for what Codex, a limit or a person did: that is the outcome."""
         begun = self._begun
-        async with answering(begun.runtime, begun.job.id, self._control, self._tell, self._warnings.append) as asked:
+        async with answering(begun.runtime, begun.job.id, self._control, self.tell, self._warnings.append) as asked:
             try:
                 ending = await self._in_a_slot()
             finally:
@@ -56,7 +56,7 @@ class Turn:
             ending = await self._once()
             if not self._worth_another_start(ending):
                 return ending
-            self._tell(StatusEvent(state="starting", text="Codex could not start beside others: starting it again"))
+            self.tell(StatusEvent(state="starting", text="Codex could not start beside others: starting it again"))
             with anyio.move_on_after(pause_s * random.uniform(0.5, 1.5)):  # those that collided must not meet again
                 await self._control.wait()
         return await self._once()
@@ -99,7 +99,7 @@ class Turn:
                     return True
                 if waiter.ahead != told:
                     told = waiter.ahead
-                    self._tell(StatusEvent(state="waiting", text=_waiting(begun.cap, told, waiter.holders)))
+                    self.tell(StatusEvent(state="waiting", text=_waiting(begun.cap, told, waiter.holders)))
                 with anyio.move_on_after(slots.POLL_S):
                     await self._control.wait()
         return False
@@ -114,7 +114,7 @@ class Turn:
     async def _converse(self, harness: Harness) -> Ending:
         begun = self._begun
         ending = await begun.adapter.run(
-            harness.channel, begun.resolved, self._tell, self._control, begun.request.limits
+            harness.channel, begun.resolved, self.tell, self._control, begun.request.limits
         )
         if ending.error is not None and ending.error.reason in ("app_server_exited", "protocol"):
             return await _with_exit(ending, harness)
@@ -126,7 +126,7 @@ class Turn:
             await anyio.sleep(limit_s)
             self._control.request_stop(Stop(reason="timeout", message=f"the turn took longer than {limit_s:g} s"))
 
-    def _tell(self, event: Event) -> None:
+    def tell(self, event: Event) -> None:
         """Journal first, then the screen."""
         record = event_record(event)
         self._journal.write(record)

@@ -46,6 +46,9 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--json", action="store_true", help="print one outcome object instead of the text")
     group.add_argument("--events", action="store_true", help="print one JSON event a line, the outcome last")
     parser.add_argument("--quiet", action="store_true", help="no status lines on stderr")
+    parser.add_argument(
+        "--attended", action="store_true", help="with --events: signs of life, and the turn ends when its reader goes"
+    )
 
 
 def request_from(

@@ -77,11 +77,9 @@ def test_a_steer_before_the_start_waits_for_it_and_then_names_the_running_turn(u
 def test_a_steer_that_codex_refuses_comes_back_with_its_reason(user: User) -> None:
     go = user.root / "go"
     why = "expected active turn id `x` but found `y`"
-    refuse = [{"expect": "turn/steer"}, {"reply": {"error": {"code": -32600, "message": why}}}]
     user.plays(
         {"turn": [*START, until(go), *ANSWER[1:]], "replies": {"turn/steer": {"error": {"code": -1, "message": why}}}}
     )
-    assert refuse
     job = background(user)
     ran = user.run("steer", job, "x")
     assert (ran.code, ran.out) == (2, b"x")
@@ -146,7 +144,8 @@ def test_a_process_below_a_guard_may_steer_nothing_also_with_a_clean_environment
     runtime = user.root / "run" / "cc-agents"
     ask = f"cd {ROOT} && exec env -i {sys.executable} -c '{ASK}' {runtime} {job} {told}"
     user.codex_is(f"{ask}")
-    assert user.run("run", "--json", "--", "x").code == 9
+    ran = user.run("run", "--json", "--", "x")
+    assert told.exists(), ran.err
     assert json.loads(told.read_text())["ok"] is False
     assert "turn may not" in told.read_text()
     assert user.asked("turn/steer") == []

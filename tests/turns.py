@@ -142,10 +142,11 @@ class User:
         return self.run("run", "--json", *words, "--", prompt, **options)
 
     @contextlib.contextmanager
-    def running(self, scenario: Any, *words: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self, scenario: Any, *words: str, file: str | None = None) -> Iterator[subprocess.Popen[bytes]]:
         """A turn under way: `run --json`; it is killed with the block if it still runs."""
         self.plays(scenario)
-        with ended(self.start("run", "--json", *words, "--", "do it", **options)) as process:
+        prompt = ("--prompt-file", file) if file else ("--", "do it")
+        with ended(self.start("run", "--json", *words, *prompt)) as process:
             yield process
 
     def finish(self, process: subprocess.Popen[bytes]) -> Ran:

@@ -21,6 +21,7 @@ Turn: TypeAlias = Sequence[Block] | Callable[[Body], Sequence[Block]]
 
 RELAY_MARK = "You carry one message"  # of the plugin's agent files: who has it in the system prompt is the relay
 SOCKET_TIMEOUT_S = 60.0  # a client that stops reading must not hold a thread for ever
+NOTES = ("<system-reminder>", "<total_tokens>", "# Environment")  # what Claude Code itself says as the user
 CHARS_A_TOKEN = 4  # near enough to compare what two ways cost; no claim about the real tokenizer
 
 
@@ -66,6 +67,26 @@ def texts(body: Body) -> list[str]:
 def newest(body: Body) -> str:
     """What came since the last answer: tool results and messages, joined."""
     return "\n".join(_texts_of(body["messages"][-1]["content"]))
+
+
+def tool_result(body: Body) -> str:
+    """What the tools of the last answer gave, without what Claude Code puts beside it."""
+    for message in reversed(body["messages"]):
+        content = message["content"]
+        blocks = [] if isinstance(content, str) else [b for b in content if b.get("type") == "tool_result"]
+        if blocks:
+            return "".join(text for block in blocks for text in _texts_of(block.get("content")))
+    raise AssertionError("no tool has answered yet")
+
+
+def task(body: Body) -> str:
+    """What an agent was last told, without Claude Code's own notes."""
+    contents = [message["content"] for message in body["messages"] if message["role"] == "user"]
+    said: list[str] = []
+    for content in contents:
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        said += [block["text"] for block in blocks if block.get("type") == "text"]
+    return next(text for text in reversed(said) if not text.startswith(NOTES))
 
 
 def _texts_of(content: Any) -> list[str]:

@@ -19,7 +19,7 @@ from adapters.codex.plan import CodexPlan
 from adapters.codex.session import Session, greet, judge
 from adapters.codex.tracker import Tracker
 from adapters.codex.watch import MODE_NOT_ENFORCED, Bell, End, Watch, failed
-from adapters.codex.wire import TurnStartParams, mapping, need_str, user_input
+from adapters.codex.wire import TurnStartParams, mapping, need_str, review_params, user_input
 from adapters.contract import (
     Channel,
     Control,
@@ -204,6 +204,9 @@ class Conversation:
     # --- the turn ---------------------------------------------------------------------------------------------
 
     def _start_turn(self) -> None:
+        if self._request.review is not None:
+            self._submit("review/start", review_params(self._tracker.thread or "", self._request.review.base))
+            return
         params: TurnStartParams = {
             "threadId": self._tracker.thread or "",
             "input": user_input(self._request.prompt, self._request.images),
@@ -214,9 +217,12 @@ class Conversation:
             params["effort"] = self._effective.effort.value
         if self._request.output_schema is not None:
             params["outputSchema"] = self._request.output_schema
+        self._submit("turn/start", {**params})
+
+    def _submit(self, method: str, params: dict[str, Any]) -> None:
         self._turn_open = True
         self._tracker.turn_was_asked()
-        self._peer.post("turn/start", {**params}, on_result=self._turn_answered, on_error=self._turn_refused)
+        self._peer.post(method, params, on_result=self._turn_answered, on_error=self._turn_refused)
 
     def _turn_answered(self, response: Mapping[str, Any]) -> None:
         turn = mapping(response.get("turn")).get("id")

@@ -11,6 +11,8 @@ from typing import Any
 
 from adapters.jsonrpc import Refusal
 
+_LEGACY_DENIAL = {"decision": {"denied": {"rejection": "cc-agents runs every turn without approvals"}}}
+
 SERVER_REQUESTS: Mapping[str, Refusal] = {
     "item/commandExecution/requestApproval": Refusal(result={"decision": "decline"}),
     "item/fileChange/requestApproval": Refusal(result={"decision": "decline"}),
@@ -20,8 +22,8 @@ SERVER_REQUESTS: Mapping[str, Refusal] = {
     "item/tool/call": Refusal(result={"contentItems": [], "success": False}),
     "account/chatgptAuthTokens/refresh": Refusal(error="cc-agents holds no tokens"),
     "attestation/generate": Refusal(error="cc-agents attests nothing"),
-    "applyPatchApproval": Refusal(result={"decision": "denied"}),
-    "execCommandApproval": Refusal(result={"decision": "denied"}),
+    "applyPatchApproval": Refusal(result=_LEGACY_DENIAL),
+    "execCommandApproval": Refusal(result=_LEGACY_DENIAL),
 }
 
 # Answered quickly and never read here; without them a turn's traffic is smaller.

@@ -7,7 +7,7 @@ Does not own what is done about it (conversation.py). Serves rule.exactFinal, ru
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -52,6 +52,7 @@ class Tracker:
         self.completed_at = 0.0
         self.error: TurnError | None = None
         self.error_at: float | None = None
+        self.refusal: TurnError | None = None
         self.idle_at: float | None = None  # the thread is idle although the turn has not ended
         self.breach: str | None = None  # the MCP server that started
         self.declined: list[dict[str, str]] = []
@@ -94,9 +95,8 @@ class Tracker:
         self.last_progress = self._clock()
 
     def turn_refused(self, message: str) -> None:
-        """Codex answered turn/start with an error: there will be no turn/completed."""
-        self.error = classify(None, message)
-        self.error_at = -math.inf  # there is nothing to wait for
+        """Codex answered turn/start with an error: there is no turn, and there will be no turn/completed."""
+        self.refusal = dataclasses.replace(classify(None, message), reason="codex_refused")
         self._changed()
 
     def warn(self, text: str) -> None:

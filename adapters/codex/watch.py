@@ -100,6 +100,8 @@ class Watch:
                 f"MCP server {tracker.breach!r} started although it was switched off: the mode can't be shown to hold"
             )
             return End(status="failed", error=failed(MODE_NOT_ENFORCED, message))
+        if tracker.refusal is not None:
+            return End(status="refused", error=tracker.refusal, confirmed=True)
         if tracker.completed is not None:
             waits = tracker.completed.get("status") == "completed" and not tracker.answer.final and not self._peer.ended
             return None if waits and now < tracker.completed_at + LATE_ITEM_GRACE_S else self._completed()

@@ -50,6 +50,12 @@ def user_input(prompt: str, images: tuple[str, ...] = ()) -> list[dict[str, Any]
     return [{"type": "text", "text": prompt}, *({"type": "localImage", "path": path} for path in images)]
 
 
+def review_params(thread: str, base: str | None) -> dict[str, Any]:
+    """Of review/start: inline, on the thread itself."""
+    target = {"type": "uncommittedChanges"} if base is None else {"type": "baseBranch", "branch": base}
+    return {"threadId": thread, "target": target, "delivery": "inline"}
+
+
 def need_str(method: str, value: Mapping[str, Any], path: str) -> str:
     """The string at a dotted path. Raises PeerError `protocol` that names method and field."""
     node: Any = value

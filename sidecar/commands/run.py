@@ -104,5 +104,6 @@ def in_background(request: TurnRequest, settings: Settings, as_json: bool) -> in
 
 
 def view_for(args: argparse.Namespace) -> View:
-    kind = JsonView if args.json else EventsView if args.events else View
-    return kind(os.environ, quiet=args.quiet)
+    if args.events:
+        return EventsView(os.environ, quiet=args.quiet, attended=args.attended)
+    return (JsonView if args.json else View)(os.environ, quiet=args.quiet)

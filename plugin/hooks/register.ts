@@ -1,0 +1,270 @@
+/**
+ * The agents of this plugin, answered by Codex and not by a Claude model. Claude Code runs this file as it is.
+ *
+ * Owns: which agents are ours, their model requests, messages to them while they run, the plugin's commands.
+ * Does not own: a turn (the cc-agents command), or what happens where modules don't load (servers/gpt_mcp.py).
+ * Serves spec:cc-agents.claude-code.
+ */
+import type { EngineInterface, Register } from 'claude-code'
+
+const PLUGIN = 'cc-agents'
+/** What each agent's message becomes. The mode is the agent's; only the header of a task says another one. */
+const VERBS: Record<string, readonly string[]> = {
+  [`${PLUGIN}:gpt`]: ['run', '--mode', 'read-only'],
+  [`${PLUGIN}:gpt-writer`]: ['run', '--mode', 'write'],
+  [`${PLUGIN}:gpt-reviewer`]: ['review'],
+}
+const FORKS = [`${PLUGIN}:ask`, `${PLUGIN}:review`]
+const COMMANDS = ['status', 'result', 'interrupt', 'setup']
+/** A job, a thread, a branch or a folder: what a command takes. Anything else never becomes a word of a command line. */
+const WORD = /^[\w~/.@:+-]+$/
+const SETUP_MS = 10 * 60_000 // the longest that $.process.run waits; installing took 20 s
+const COMMAND_MS = 5 * 60_000 // `interrupt` waits for the turn's end, minutes at most
+
+type Outcome = {
+  job: string | null
+  status: string
+  final_text: string
+  usage: Record<string, number> | null
+  error: { kind: string; reason: string; message: string; retry_at: number | null } | null
+  effective: { model: { value: string } | null }
+  thread: string | null
+}
+type Agent = { id: string; type: string; cwd: string }
+
+/** Messages on their way to an agent, so that it gets them without what Claude Code writes around them. */
+const messages = new Map<string, string[]>()
+/** What the newest turn of each agent begins with. */
+const prompts = new Map<string, string>()
+/** Arguments of the forking commands, in the order of asking. */
+const asked: string[] = []
+/** The thread of each agent's running turn, once Codex has begun it. */
+const running = new Map<string, string>()
+
+// --- what is asked ------------------------------------------------------------------------------------------
+
+/** The prompt of a turn, exactly as it was said, out of the text that Claude Code gives the agent. */
+function exactly(agent: string, text: string): string {
+  const sent = messages.get(agent)
+  messages.delete(agent)
+  if (sent !== undefined && sent.every(one => text.includes(one))) return sent.join('\n\n')
+  const skill = /^Base directory for this skill: [^\n]*\n\n/.exec(text)
+  if (skill === null) return text
+  const body = text.slice(skill[0].length).replace(/\n$/, '')
+  const place = asked.indexOf(body)
+  return place < 0 ? body : asked.splice(place, 1)[0]!
+}
+
+/** What was said to the agent since its last answer, for a step whose turn we did not see begin. */
+async function newest($: EngineInterface, agentId: string): Promise<string> {
+  const rows = await $.session.messages({ agentId, as: 'api' })
+  if (!Array.isArray(rows)) return ''
+  const since = rows.slice(rows.findLastIndex(row => row.role === 'assistant') + 1)
+  const texts = since.flatMap(row => (typeof row.content === 'string' ? [row.content] : textsOf(row.content)))
+  return texts.filter(text => !text.startsWith('<system-reminder>')).at(-1) ?? ''
+}
+
+function textsOf(blocks: readonly unknown[]): string[] {
+  return blocks.flatMap(block => {
+    const { type, text } = block as { type: string; text?: string }
+    return type === 'text' && text !== undefined ? [text] : []
+  })
+}
+
+// --- our process --------------------------------------------------------------------------------------------
+
+/** The environment of our commands: the plugin's folders, and each option that is set. */
+async function environment($: EngineInterface, options: Record<string, unknown>): Promise<Record<string, string>> {
+  const env = await $.process.hookEnv()
+  for (const [name, value] of Object.entries(options))
+    if (value !== undefined && value !== '') env[`CLAUDE_PLUGIN_OPTION_${name.toUpperCase()}`] = String(value)
+  return env
+}
+
+const launcher = (root: string): string[] => ['python3', '-I', '-S', `${root}/bin/cc-agents`]
+
+const threadFile = (env: Record<string, string>, agent: string): string =>
+  `${env.CLAUDE_PLUGIN_DATA}/agents/${agent}.json`
+
+/** The agent's thread, if a turn of it got as far as that. */
+async function threadOf($: EngineInterface, env: Record<string, string>, agent: string): Promise<string | undefined> {
+  try {
+    return JSON.parse(String(await $.fs.read(threadFile(env, agent)))).thread
+  } catch {
+    return undefined // its first turn
+  }
+}
+
+function words(type: string, task: string, thread: string | undefined): string[] {
+  const verb = [...VERBS[type]!, '--events', '--attended']
+  if (type === `${PLUGIN}:gpt-reviewer`) return reviewing(verb, task.trim())
+  return thread === undefined ? verb : [...verb, '--resume', thread]
+}
+
+function reviewing(verb: string[], base: string): string[] {
+  return base === '' || base === 'uncommitted' || !WORD.test(base) ? verb : [...verb, '--base', base]
+}
+
+// --- what is told -------------------------------------------------------------------------------------------
+
+/** The failure as the agent's report: what happened, of which kind, and what to do. */
+function report(outcome: Outcome, advice: Record<string, Record<string, string>>): string {
+  const { kind, reason, message, retry_at } = outcome.error ?? { ...NO_OUTCOME, message: 'no reason was given' }
+  const what = advice.reason?.[reason] ?? advice.kind?.[kind] ?? ''
+  const when = retry_at === null ? '' : ` Not before ${new Date(retry_at * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC.`
+  const job = outcome.job === null ? '' : `\nJob ${outcome.job}: /cc-agents:status ${outcome.job}`
+  return `cc-agents: the GPT turn was ${outcome.status} (${kind}, ${reason}).\n${message}\n${what}${when}${job}`
+}
+
+const NO_OUTCOME = { kind: 'other', reason: 'cli_not_usable', message: '', retry_at: null }
+
+/** An outcome for a process that ended without one: the launcher found nothing to start, or it was killed. */
+function without(stderr: string, how: string): Outcome {
+  const said = stderr.trim().split('\n').slice(-5).join('\n').replaceAll(/^cc-agents: /gm, '')
+  const error = { ...NO_OUTCOME, message: said || how }
+  return { job: null, status: 'failed', final_text: '', usage: null, error, effective: { model: null }, thread: null }
+}
+
+/** Codex's usage in Claude Code's words. It counts in the agent's row; Claude Code puts no price on it. */
+function usageOf(outcome: Outcome, model: string) {
+  const used = outcome.usage
+  if (used === null) return null
+  const cached = used.cached_input_tokens ?? 0
+  return {
+    model: outcome.effective.model?.value ?? model,
+    input_tokens: (used.input_tokens ?? 0) - cached,
+    output_tokens: used.output_tokens ?? 0,
+    cache_read_input_tokens: cached,
+    cache_creation_input_tokens: used.cache_write_input_tokens ?? 0,
+  }
+}
+
+/** Whole lines of a stream whose pieces end anywhere. */
+class Lines {
+  #rest = ''
+  add(piece: string): string[] {
+    const lines = (this.#rest + piece).split('\n')
+    this.#rest = lines.pop()!
+    return lines
+  }
+}
+
+async function ours($: EngineInterface, agentId: string | undefined): Promise<Agent | undefined> {
+  if (agentId === undefined) return undefined
+  const found = (await $.agent.list()).find(agent => agent.id === agentId)
+  return found !== undefined && Object.hasOwn(VERBS, found.type) ? found : undefined
+}
+
+/** One turn: progress as it comes, then what became of it. Never throws: a failure is an outcome too. */
+async function* turn($: EngineInterface, me: Agent, task: string, options: Record<string, unknown>) {
+  let outcome: Outcome | undefined
+  let stderr = ''
+  try {
+    const env = await environment($, options)
+    const argv = [...launcher($.plugin.root), ...words(me.type, task, await threadOf($, env, me.id))]
+    const child = $.process.spawn({ argv, cwd: me.cwd, env, input: task })
+    const lines = new Lines()
+    for await (const piece of child) {
+      if (piece.stream === 'stderr') {
+        stderr = (stderr + piece.text).slice(-4000)
+        yield piece.text
+        continue
+      }
+      for (const line of lines.add(piece.text)) {
+        const event = JSON.parse(line)
+        if (event.event === 'begun') {
+          running.set(me.id, event.thread)
+          await $.fs.write(threadFile(env, me.id), JSON.stringify({ thread: event.thread, type: me.type }))
+        } else if (event.event === 'outcome') outcome = event.outcome
+        else if (event.event === 'alive') yield '.'
+      }
+    }
+  } catch (error) {
+    stderr += `\n${error instanceof Error ? error.message : String(error)}`
+  } finally {
+    running.delete(me.id)
+  }
+  return outcome ?? without(stderr, 'the cc-agents command ended without a word')
+}
+
+async function adviceOf($: EngineInterface): Promise<Record<string, Record<string, string>>> {
+  try {
+    return JSON.parse(String(await $.fs.read(`${$.plugin.root}/advice.json`)))
+  } catch {
+    return {}
+  }
+}
+
+// --- commands and messages ----------------------------------------------------------------------------------
+
+/** What one of the plugin's commands prints, with no model asked. */
+async function told($: EngineInterface, verb: string, args: string, options: Record<string, unknown>): Promise<string> {
+  const given = args.split(/\s+/).filter(word => word !== '')
+  if (!given.every(word => WORD.test(word) && !word.startsWith('-'))) return `/${PLUGIN}:${verb} takes a job, not: ${args}`
+  const argv = [...launcher($.plugin.root), verb === 'setup' ? 'plugin-setup' : verb, ...given]
+  const init = { env: await environment($, options), timeoutMs: verb === 'setup' ? SETUP_MS : COMMAND_MS }
+  const done = await $.process.run(argv, init)
+  return [done.stdout, done.stderr].map(text => text.trimEnd()).filter(text => text !== '').join('\n') || 'nothing to show'
+}
+
+/** Says `text` into the agent's running turn; false when Codex did not take it. */
+async function steer($: EngineInterface, thread: string, text: string, options: Record<string, unknown>) {
+  const argv = [...launcher($.plugin.root), 'steer', thread, '-']
+  const done = await $.process.run(argv, { stdin: text, env: await environment($, options), timeoutMs: COMMAND_MS })
+  return done.exitCode === 0
+}
+
+export const register: Register = (on, options) => {
+  on('turn.start', async ($, e, next) => {
+    if (e.agentId !== undefined) prompts.set(e.agentId, exactly(e.agentId, e.text))
+    return next(e)
+  })
+
+  // A model request of our agent never leaves. Progress is thinking; the answer is one text, exactly Codex's.
+  on('turn.step', async function* ($, e, next) {
+    const me = await ours($, e.agentId)
+    if (me === undefined) return yield* next(e)
+    const begun = e.index === 0 ? prompts.get(me.id) : undefined
+    prompts.delete(me.id)
+    const task = begun || (await newest($, me.id))
+    const steps = turn($, me, task, options)
+    let step = await steps.next()
+    try {
+      for (; step.done !== true; step = await steps.next()) yield { kind: 'thinking', index: 0, text: step.value }
+    } finally {
+      if (step.done !== true) await steps.return(without('', 'stopped'))
+    }
+    const outcome = step.value
+    const done = outcome.status === 'completed'
+    const answer = done ? outcome.final_text : report(outcome, await adviceOf($))
+    const usage = usageOf(outcome, e.model)
+    if (answer !== '') yield { kind: 'text', index: 1, text: answer }
+    yield { kind: 'stop', stopReason: 'end_turn', usage }
+    return { turnId: e.turnId, index: e.index, answer, toolUses: [], stopReason: 'end_turn', usage }
+  })
+
+  // A message to an agent at work steers its turn; any other waits for the agent's next turn, which follows up.
+  on('tool.call', { tool: 'SendMessage' }, async ($, e, next) => {
+    const { to, message } = e as unknown as { to?: string; message?: unknown }
+    const agent = (await $.agent.list()).find(one => one.id === to || one.name === to)
+    if (agent === undefined || !Object.hasOwn(VERBS, agent.type) || typeof message !== 'string') return next(e)
+    const thread = running.get(agent.id)
+    if (thread !== undefined && (await steer($, thread, message, options))) {
+      const said = `The running turn of ${agent.id} has taken the message. Its report will come as before.`
+      return { result: { success: true, message: said } }
+    }
+    messages.set(agent.id, [...(messages.get(agent.id) ?? []), message])
+    return next(e)
+  }).catch(($, e, next) => next(e))
+
+  on('command.run', async ($, e, next) => {
+    if (FORKS.includes(e.command)) asked.push(e.args)
+    const verb = e.command.startsWith(`${PLUGIN}:`) ? e.command.slice(PLUGIN.length + 1) : ''
+    if (!COMMANDS.includes(verb)) return next(e)
+    try {
+      return { text: await told($, verb, e.args, options) }
+    } catch (error) {
+      return { text: `/${e.command} could not be run: ${error instanceof Error ? error.message : String(error)}` }
+    }
+  }).catch(($, e, next) => next(e))
+}
