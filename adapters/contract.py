@@ -51,7 +51,8 @@ class AgentRequest:
     images: tuple[str, ...] = ()
     review: Review | None = None  # the harness' own review in the place of a prompt
     harness_bin: str | None = None  # the option that names the harness' executable
-    protected: tuple[str, ...] = ()  # folders of ours that must stay read-only even below a writable one
+    protected: tuple[str, ...] = ()  # what must stay read-only even below a writable folder
+    private: tuple[str, ...] = ()  # folders of ours that a command must not even read: sockets are in them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

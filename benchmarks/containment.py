@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from guarded import SHAPES, Guarded, argv_of, start_time  # noqa: E402
+from guarded import CONTROL, GUARD, SHAPES, Guarded, argv_of  # noqa: E402
 
 from sidecar import orphans  # noqa: E402
 
@@ -58,21 +58,12 @@ DEATHS: dict[str, Callable[[Guarded], None]] = {
 }
 
 
-def settled(guarded: Guarded) -> bool:
-    """Every living process is in the record: from then on a killed guard has done its part."""
-    record = orphans.read_record(str(guarded.record_path))
-    known = {(g["pid"], g["start_time"]) for g in record["groups"]} if record else set()
-    return all(item in known or start_time(item[0]) != item[1] for item in guarded.seen().items())
-
-
-def trial(shapes: list[str], death: str, options: list[str]) -> tuple[float, int]:
+def trial(shapes: list[str], death: str, guard: Path) -> tuple[float, int]:
     """Seconds from the death to the end of the last process, and how many outlived it."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with Guarded(folder, argv_of(folder, *shapes), *options, grace_s=GRACE_S) as guarded:
+        with Guarded(folder, argv_of(folder, *shapes), grace_s=GRACE_S, guard=guard) as guarded:
             guarded.wait_for(1 + sum(SIZES.get(shape, 1) for shape in shapes))
-            while death.endswith("killed") and not options and not settled(guarded):
-                time.sleep(0.001)
             began = time.monotonic()
             DEATHS[death](guarded)
             took_s = time.monotonic() - began
@@ -87,13 +78,12 @@ def main() -> int:
     parser.add_argument("--deaths", nargs="+", choices=DEATHS, default=[*DEATHS])
     parser.add_argument("--no-subreaper", action="store_true", help="the control: survivors have to be found")
     args = parser.parse_args()
-    options = ["--no-subreaper", "--poll", "60"] if args.no_subreaper else []
     dice, survivors = random.Random(args.seed), 0
     times: dict[str, list[float]] = defaultdict(list)
     for _ in range(args.trials):
         shapes = dice.sample(args.shapes, k=min(len(args.shapes), dice.randint(1, 3)))
         death = dice.choice(args.deaths)
-        took_s, left = trial(shapes, death, options)
+        took_s, left = trial(shapes, death, CONTROL if args.no_subreaper else GUARD)
         times[death].append(took_s)
         if left:
             survivors += left

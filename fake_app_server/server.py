@@ -59,6 +59,7 @@ class Server:
             "thread/read": lambda m: self._result(m, self.answers.thread_read(m.get("params"))),
             "thread/unsubscribe": lambda m: self._result(m, {"status": "unsubscribed"}),
             "turn/start": self._turn,
+            "review/start": self._turn,
             "turn/steer": self._steer,
             "turn/interrupt": self._interrupt,
         }

@@ -75,7 +75,9 @@ class Player:
         self.request, self.thread, self.turn = request, thread, turn
         self.answered: dict[str, Message] = {}  # method -> the last request of it that was expected
         # the script of a turn ends with the turn, every other one by itself
-        plays_turn = request is not None and request.get("method") == "turn/start" and turn is not None
+        plays_turn = (
+            request is not None and request.get("method") in ("turn/start", "review/start") and turn is not None
+        )
         self.stop = turn.over if plays_turn and turn is not None else threading.Event()
         with server.news:
             self.since = server.seen  # what came before this script is none of its business

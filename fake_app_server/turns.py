@@ -33,7 +33,9 @@ class Turns:
 
     def begin(self, message: Message) -> tuple[Thread, Turn, int] | None:
         """Takes a turn/start. None: a turn was running, so it was a steer, and is answered."""
-        params = need(message.get("params"), "threadId", "input")
+        review = message.get("method") == "review/start"
+        params = need(message.get("params"), "threadId", "target" if review else "input")
+        params.setdefault("input", [])
         thread = self.thread(params)
         for field in ("model", "effort"):
             if params.get(field):
@@ -57,7 +59,8 @@ class Turns:
         message = self.requests.pop(turn.id, None)
         if message is not None:
             turn.accepted = True
-            self._output.send({"id": message["id"], "result": {"turn": turn.to_wire()}})
+            more = {"reviewThreadId": message["params"]["threadId"]} if message["method"] == "review/start" else {}
+            self._output.send({"id": message["id"], "result": {"turn": turn.to_wire(), **more}})
 
     def announce(self, thread: Thread, turn: Turn) -> None:
         turn.started = True

@@ -3,11 +3,11 @@ compiles this file at every start (8 ms for all of the guard), the modules behin
 Serves spec:cc-agents.work-containment.
 
     guard.py --lifeline FD --report FD --record FILE --turn ID --grace S [--orphan-grace S] [--slot FD] [--thread FD]
-             [--mark N] [--poll S] [--way linux|polling] [--no-subreaper] -- ARGV...
+             [--mark N] [--poll S] [--way linux|polling] -- ARGV...
 
-Lifeline: its end of file ends the turn. Slot, thread: only kept open. Mark: a number for a limit
-that nothing uses, by which the turn's processes are known (sidecar/marks.py). Report: one JSON object a line, `event` is one of
-started, failed, exited, ended; or record_failed, stuck, broken.
+Lifeline: its end of file ends the turn. Slot, thread: only kept open. Mark: a number for a limit that nothing uses, by
+which the turn's processes are known (sidecar/marks.py). Report: one JSON object a line, `event` is one of started,
+failed, exited, ended; or record_failed, stuck, broken.
 """
 
 import os
@@ -21,7 +21,7 @@ from guard.supervisor import Guard
 def main(words: list[str]) -> int:
     options = dict[str, str]()
     while (word := words.pop(0)) != "--":
-        options[word[2:]] = "" if word == "--no-subreaper" else words.pop(0)
+        options[word[2:]] = words.pop(0)
     guard = Guard(options, words)
     try:
         return guard.run()

@@ -63,9 +63,7 @@ class Record:
         chosen = {(p.pgid, *p.key): p for members in groups.values() for p in members}
         if chosen.keys() <= self.published:
             return
-        entries = [
-            {"pgid": p.pgid, "pid": p.pid, "start_time": p.start_time, "sid": p.sid} for p in chosen.values()
-        ]
+        entries = [{"pgid": p.pgid, "pid": p.pid, "start_time": p.start_time, "sid": p.sid} for p in chosen.values()]
         self.publish(json_text({**self.head, "groups": entries}))
         self.published = set(chosen)
 

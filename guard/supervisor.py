@@ -45,8 +45,6 @@ class Guard:
         }
         self.way = WAYS[options.get("way", "linux" if sys.platform == "linux" else "polling")]()
         self.poll_s = float(options.get("poll", self.way.poll_s))
-        if "no-subreaper" in options:  # the control of the tests: containment has to fail without it
-            self.way.adopt_orphans, self.way.wait_is_proof = lambda: None, False  # type: ignore[method-assign]
         self.tree = self.way.tree()
         self.record: Record | None = None
         self.app_pid, self.status, self.failed = 0, 0, False
@@ -245,9 +243,7 @@ class Guard:
     def kill(self) -> None:
         """Stop all, then kill all: what is stopped can't replace what is killed. Again until nothing is left."""
         backoff_s, since, last, told = BACKOFF_MIN_S, time.monotonic(), [(0, 0)], False
-        self.hit(
-            list(self.tree.known.values()), signal.SIGSTOP
-        )  # before the time that a look takes in a storm
+        self.hit(list(self.tree.known.values()), signal.SIGSTOP)  # before the time that a look takes in a storm
         while not self.gone():
             procs = self.freeze()
             self.hit(procs, signal.SIGKILL)

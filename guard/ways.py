@@ -56,9 +56,7 @@ class LinuxWay:
             send_checked(proc, *signums)
             return
         try:
-            now = read_stat(
-                proc.pid
-            )  # read after the open: the descriptor can't come to mean another process
+            now = read_stat(proc.pid)  # read after the open: the descriptor can't come to mean another process
             if now and now.key == proc.key:
                 for signum in signums:
                     signal.pidfd_send_signal(fd, signum)

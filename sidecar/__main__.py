@@ -2,6 +2,10 @@
 
 import sys
 
-from sidecar.cli import main
+try:
+    from sidecar.cli import main
 
-sys.exit(main())
+    code = main()
+except KeyboardInterrupt:  # while it was being loaded: nothing has happened yet
+    code = 130
+sys.exit(code)

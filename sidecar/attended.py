@@ -13,6 +13,7 @@ import stat
 import anyio
 
 from adapters.contract import StatusEvent, Stop
+from sidecar import deadlines
 from sidecar.control import TurnControl
 from sidecar.render import STDOUT, View
 
@@ -25,6 +26,9 @@ async def until_unread(control: TurnControl, view: View) -> None:
     # The writing end of a pipe is never readable, until an error stands on it: its reader has closed. A socket's peer
     # sends nothing here, so that what can be read of it is its end.
     await anyio.wait_readable(STDOUT)
+    await anyio.sleep(deadlines.UNREAD_S)
+    if control.stop is not None:
+        return
     view.event(StatusEvent(state="interrupting", text="interrupting (nobody reads the events any more)"))
     stop = Stop(reason="interrupted", message="nobody reads the events any more")
     control.request_stop(stop, signum=signal.SIGHUP)

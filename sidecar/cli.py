@@ -38,6 +38,7 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    _fill_closed_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0] in ("--version", "-V"):
         _print(f"cc-agents {VERSION}\n")
@@ -62,6 +63,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing more can be said there, not even at exit
         return 1
+
+
+def _fill_closed_streams() -> None:
+    """A descriptor from 0 to 2 that came to us closed must not become a file of ours, which prints would go into."""
+    for fd, flags in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):  # 1: an answer can't be written there
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, flags)  # the lowest free number
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")
 
 
 class Parser(argparse.ArgumentParser):

@@ -51,6 +51,7 @@ class Settings:
     grace: Setting[float] = Setting(deadlines.GRACE_S)
     keep_days: Setting[int] = Setting(DEFAULT_KEEP_DAYS)
     keep_count: Setting[int] = Setting(DEFAULT_KEEP_COUNT)
+    prices: Setting[Mapping[str, Mapping[str, float]]] = Setting({})  # by model, for a million tokens each
 
     def items(self) -> Iterator[tuple[str, Setting[Any]]]:
         """Each option's name and setting, in the order of this class."""
@@ -170,6 +171,26 @@ def _json(text: str) -> Any:
         raise ValueError(f"is not valid JSON: {e}") from e
 
 
+PRICED = ("input", "cached_input", "output")
+
+
+def _prices(raw: object, _environ: Mapping[str, str]) -> Mapping[str, Mapping[str, float]]:
+    """All three of a model or none: a price that isn't there would have to be guessed."""
+    if isinstance(raw, str):
+        raw = _json(raw)
+    if not isinstance(raw, Mapping):
+        raise ValueError(f"must name models and their {', '.join(PRICED)} for a million tokens, not {raw!r}")
+    found = {}
+    for model, given in raw.items():
+        if not isinstance(given, Mapping) or set(given) != set(PRICED):
+            raise ValueError(f"for {model} must have exactly {', '.join(PRICED)}")
+        for name, price in given.items():
+            if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < float("inf"):
+                raise ValueError(f"for {model} has no number of at least 0 as {name}")
+        found[str(model)] = {name: float(price) for name, price in given.items()}
+    return found
+
+
 _PARSERS: dict[str, Callable[[object, Mapping[str, str]], Any]] = {
     "codex_bin": _executable,
     "model": _word,
@@ -182,6 +203,7 @@ _PARSERS: dict[str, Callable[[object, Mapping[str, str]], Any]] = {
     "grace": _bound,
     "keep_days": _count,
     "keep_count": _count,
+    "prices": _prices,
 }
 
 # --- all of them ----------------------------------------------------------------------------------------------

@@ -14,9 +14,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from sidecar import paths
+from sidecar import deadlines, paths
 
 PATH_BYTES = 100  # of a socket's address: 108 on Linux, 104 elsewhere, with the NUL
+STEER_ANSWER_S = 600.0  # for the turn to start: a queue for slots may be long
+# The turn's own grace may be an option of its start: far longer than all that it is made of by default.
+INTERRUPT_ANSWER_S = 10 * (deadlines.GRACE_S + deadlines.TERM_GRACE_S + 3 * deadlines.GUARD_S)
 MESSAGE_BYTES = 16 << 20  # a steer is a prompt: far more than Codex takes
 
 

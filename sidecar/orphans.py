@@ -18,7 +18,7 @@ from typing import Any
 from sidecar.marks import limit_mark
 from sidecar.process_table import Proc, boot_id, environment, limit, linux_ended_children, pids, read_proc
 
-__all__ = ["MARKER", "Adopted", "end_survivors", "environment", "find_survivors", "owner_alive", "pids", "guard_ends"]
+__all__ = ["MARKER", "Adopted", "end_survivors", "environment", "find_survivors", "guard_ends", "owner_alive", "pids"]
 
 MARKER = "CC_AGENTS_TURN"
 LOOK_S = 0.02  # between two looks while survivors end: a look costs some milliseconds
@@ -167,7 +167,7 @@ def reap(adopted: Adopted | None) -> None:
 
 
 def guard_ends(record: Record, within_s: float) -> bool:
-    """Whether the guard of a turn that is over ends in time. It may have been stopped: then it goes on now. Blocking."""
+    """Whether the guard of a turn that is over ends in time; one that was stopped goes on now. Blocking."""
     until = time.monotonic() + within_s
     while owner_alive(record):
         if time.monotonic() > until:

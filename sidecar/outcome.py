@@ -18,6 +18,7 @@ EXIT_COMPLETED = 0
 EXIT_FAILED = 1
 
 EXIT_OF_REASON = {
+    "not_signed_in": 3,
     "mode_not_enforced": 7,
     "timeout": 8,
     "idle_timeout": 8,
@@ -116,6 +117,12 @@ def refused(*problems: Problem, job: str | None = None, kind: Kind = "other") ->
     """A request that never became a turn: every problem, a line each; the first names the reason."""
     message = "\n".join(p.message for p in problems)
     return Outcome(job=job, status="refused", error=TurnError(kind=kind, reason=problems[0].reason, message=message))
+
+
+def stopped_early() -> Outcome:
+    """Ctrl-C while the request was being read: nothing was created yet."""
+    error = TurnError(kind="other", reason="interrupted", message="interrupted before anything was started")
+    return Outcome(job=None, status="interrupted", error=error, confirmed=True)
 
 
 def problems_of(error: UserError) -> list[Problem]:

@@ -140,8 +140,8 @@ def installation_dir() -> str:
 def protected_dirs(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Absolute paths that no turn may write, even below a writable folder: what decides over later turns.
 
-    Ours, and Claude Code's configuration (one of them, ~/.claude.json, is a file). A path whose real place differs is
-    listed with both, since either could be replaced. They need not exist.
+    Ours, the Python that runs us, and Claude Code's configuration (one of them, ~/.claude.json, is a file). A path whose
+    real place differs is listed with both, since either could be replaced. They need not exist.
     """
     user = home(environ)
     claude = environ.get("CLAUDE_CONFIG_DIR", "")
@@ -150,6 +150,7 @@ def protected_dirs(environ: Mapping[str, str]) -> tuple[str, ...]:
         state_dir(environ),
         _runtime_place(environ)[0],
         installation_dir(),
+        *_python(),
         os.path.join(user, ".claude"),
         os.path.join(user, ".claude.json"),
     ]
@@ -157,3 +158,14 @@ def protected_dirs(environ: Mapping[str, str]) -> tuple[str, ...]:
         wanted += [claude, os.path.join(claude, ".claude.json")]
     paths = [os.path.normpath(p) for p in wanted]
     return tuple(dict.fromkeys([*paths, *map(os.path.realpath, paths)]))
+
+
+def private_dirs(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Real paths that a turn must not even read: a socket there reaches other turns. They need not exist."""
+    return (os.path.realpath(_runtime_place(environ)[0]),)
+
+
+def _python() -> list[str]:
+    """The interpreter, its library, and the virtual environment around them, if there is one."""
+    around = [sys.prefix] if sys.prefix != sys.base_prefix else []
+    return [*around, os.path.dirname(os.path.realpath(sys.executable)), os.path.dirname(os.path.abspath(os.__file__))]

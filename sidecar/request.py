@@ -95,6 +95,10 @@ def build(flags: Flags, settings: Settings, environ: Mapping[str, str]) -> TurnR
         )
     if not prompt.strip() and flags.review is None:
         problems.append(_problem("bad_request", "the prompt is empty"))
+    if not _is_text(prompt):
+        problems.append(_problem("bad_request", "the prompt holds half a surrogate pair, which Codex can't read"))
+    if flags.thread is not None and (not _is_text(flags.thread) or not flags.thread.isprintable()):
+        problems.append(_problem("bad_request", f"no thread can be called {flags.thread!r}"))
     mode = _mode(head.mode, flags.mode, problems)
     cwd = _folder("--cwd", flags.cwd or os.getcwd(), os.getcwd(), environ, problems)
     base = cwd or os.getcwd()
@@ -124,6 +128,7 @@ def build(flags: Flags, settings: Settings, environ: Mapping[str, str]) -> TurnR
             review=flags.review,
             harness_bin=settings.codex_bin.value,
             protected=paths.protected_dirs(environ),
+            private=paths.private_dirs(environ),
         ),
         adapter=flags.adapter or "codex",
         timeout_s=settings.timeout.value,
@@ -157,7 +162,8 @@ def _folder(name: str, path: str, base: str, environ: Mapping[str, str], problem
     full = _absolute(path, base, environ)
     if _odd(full):
         problems.append(_problem("bad_request", f"{name} {full!r} has a character that Codex can't take in a path"))
-    elif not os.path.exists(full):
+        return full
+    if not os.path.exists(full):
         problems.append(_problem("bad_request", f"{name} {full} does not exist"))
     elif not os.path.isdir(full):
         problems.append(_problem("bad_request", f"{name} {full} is not a folder"))
@@ -166,14 +172,25 @@ def _folder(name: str, path: str, base: str, environ: Mapping[str, str], problem
 
 def _file(name: str, path: str, base: str, environ: Mapping[str, str], problems: list[Problem]) -> str:
     full = _absolute(path, base, environ)
-    if not os.path.isfile(full) or not os.access(full, os.R_OK):
+    if _odd(full):
+        problems.append(_problem("bad_request", f"{name} {full!r} has a character that Codex can't take in a path"))
+    elif not os.path.isfile(full) or not os.access(full, os.R_OK):
         problems.append(_problem("bad_request", f"{name} {full} is not a file that can be read"))
     return full
 
 
 def _odd(path: str) -> bool:
     """A path that isn't UTF-8 can't be said in JSON; a NUL or a line end is no path that anybody meant."""
-    return any(c in "\0\n\r" or "\ud800" <= c <= "\udfff" for c in path)
+    return any(c in path for c in "\0\n\r") or not _is_text(path)
+
+
+def _is_text(text: str) -> bool:
+    """Half a surrogate pair can be written in JSON, and most programs refuse the whole message for it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _schema(
@@ -188,7 +205,7 @@ def _schema(
         return None
     try:
         with open(full, "rb") as file:
-            schema = json.load(file, parse_constant=_no_json)
+            schema = json.load(file)
     except (OSError, ValueError, RecursionError) as error:
         problems.append(_problem("bad_request", f"--output-schema {full} is not JSON: {error}"))
         return None
@@ -202,16 +219,16 @@ def _checked(schema: Any, where: str, problems: list[Problem]) -> Mapping[str, A
     import jsonschema  # slow to import, and few requests have a schema
 
     try:
+        json.dumps(schema, allow_nan=False)  # Python reads NaN and 1e999, nobody else does
         # with a default: for a dialect that it doesn't know it would only warn, and use that one
         jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator).check_schema(schema)
     except jsonschema.SchemaError as error:
         problems.append(_problem("bad_request", f"{where} is not a JSON Schema: {error.message}"))
         return None
+    except (ValueError, RecursionError) as error:
+        problems.append(_problem("bad_request", f"{where} is not JSON: {error}"))
+        return None
     return schema
-
-
-def _no_json(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
 
 
 def _problem(reason: str, message: str) -> Problem:

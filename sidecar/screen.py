@@ -7,6 +7,7 @@ works, and what can't be shown is told once. Does not own what is written (rende
 from __future__ import annotations
 
 import os
+import select
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
@@ -27,8 +28,8 @@ class Screen:
             self._thread.start()
         self._queue.put((fd, data))
 
-    def finish(self, within_s: float) -> bool:
-        """Writes what is left; False when that takes longer than `within_s` (the reader is stuck)."""
+    def finish(self, within_s: float | None) -> bool:
+        """Writes what is left; False when that takes longer than `within_s` (the reader is stuck). None: no bound."""
         if self._thread is None:
             return True
         self._queue.put(None)
@@ -56,4 +57,7 @@ def write_all(fd: int, data: bytes) -> None:
     """Raises OSError (BrokenPipeError when the reader has gone)."""
     rest = memoryview(data)
     while rest:
-        rest = rest[os.write(fd, rest) :]
+        try:
+            rest = rest[os.write(fd, rest) :]
+        except BlockingIOError:  # whoever gave us this end made it so, as Node does; a write waits all the same
+            select.select([], [fd], [])

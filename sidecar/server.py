@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any
 
 import anyio
-import anyio.to_thread
+import anyio.from_thread
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from adapters.contract import Stop
@@ -54,9 +57,12 @@ class Server:
     async def _read(self, methods: Methods, tasks: TaskGroup) -> None:
         """Until the end of stdin, a signal, or a stdout that nobody reads any more."""
         parts: list[bytes] = []
-        with anyio.CancelScope() as self._reading:
-            # A thread: stdin may be a file, and must stay blocking, for others may share it.
-            while data := await anyio.to_thread.run_sync(os.read, STDIN, READ_BYTES, abandon_on_cancel=True):
+        chunks, chunk_stream = anyio.create_memory_object_stream[bytes](0)
+        # A daemon thread: stdin may be a file, must stay blocking (others may share it), and must not hold our end up.
+        reader = (chunks.send, anyio.lowlevel.current_token())
+        threading.Thread(target=_read_stdin, args=reader, name="stdin", daemon=True).start()
+        with anyio.CancelScope() as self._reading, chunks, chunk_stream:
+            while data := await chunk_stream.receive():
                 head, newline, tail = data.partition(b"\n")
                 parts.append(head)
                 if newline:
@@ -125,6 +131,20 @@ class Server:
         self._screen.write(STDOUT, dump({"jsonrpc": "2.0", **message}))
         if self._screen.broken is not None:
             self._reading.cancel()  # nobody reads any more: as good as the end of stdin
+
+
+def _read_stdin(pass_on: Callable[[bytes], Coroutine[Any, Any, None]], token: anyio.lowlevel.EventLoopToken) -> None:
+    """Each piece to the loop, which takes it before the next is read; b"" at the end."""
+    data = b"x"
+    with suppress(
+        anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.RunFinishedError
+    ):  # nobody listens any more
+        while data:
+            try:
+                data = os.read(STDIN, READ_BYTES)
+            except OSError:  # the terminal is gone
+                data = b""
+            anyio.from_thread.run(pass_on, data, token=token)
 
 
 def _problem(message: Any) -> str | None:

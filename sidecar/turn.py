@@ -117,8 +117,23 @@ class Turn:
             harness.channel, begun.resolved, self.tell, self._control, begun.request.limits
         )
         if ending.error is not None and ending.error.reason in ("app_server_exited", "protocol"):
-            return await _with_exit(ending, harness)
+            return self._stopped_at_once(await _with_exit(ending, harness), await self._stop_that_comes())
         return ending
+
+    async def _stop_that_comes(self) -> Stop | None:
+        """Who ends a whole tree of processes sends Codex and us the same signal, in no order."""
+        with anyio.move_on_after(deadlines.SAME_SIGNAL_S):
+            while self._control.stop is None:
+                await self._control.wait()
+        return self._control.stop
+
+    @staticmethod
+    def _stopped_at_once(ending: Ending, stop: Stop | None) -> Ending:
+        """A death of Codex while we are told to stop is that stop, whichever was seen first."""
+        if stop is None or ending.status != "failed":
+            return ending
+        error = TurnError(kind="other", reason=stop.reason, message=stop.message)
+        return dataclasses.replace(ending, status="interrupted", error=error)
 
     async def _watch_the_clock(self) -> None:
         limit_s = self._begun.request.timeout_s
@@ -160,6 +175,7 @@ class Turn:
         """The outcome on disk, then to whoever asked. A disk that is full costs the record, not the answer."""
         now, begun = time.time(), self._begun
         since = begun.started_at or now
+        self._check_answer(ending)
         result = outcome.of_ending(
             ending,
             job=begun.job.id,
@@ -185,6 +201,15 @@ class Turn:
             lost = f"the job's record could not be written: {error.strerror}"
             return dataclasses.replace(result, warnings=(*result.warnings, lost))
         return result
+
+    def _check_answer(self, ending: Ending) -> None:
+        """An answer that isn't what the schema says is Codex's all the same: told, not changed."""
+        schema = self._begun.request.agent.output_schema
+        if schema is not None and ending.status == "completed":
+            from sidecar import answer_schema  # few requests have a schema
+
+            if (fault := answer_schema.fault(ending.final_text, schema)) is not None:
+                self._warnings.append(f"the answer does not match --output-schema: {fault}")
 
     def _failed(self, reason: str, message: str) -> Ending:
         error = TurnError(kind="other", reason=reason, message=message)

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from adapters.contract import MODES, Problem, Refused
+from adapters.contract import MODES, Problem, Refused, Review
 from sidecar.config import Settings, load_settings
 from sidecar.request import Flags, TurnRequest, build
 
@@ -52,7 +52,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def request_from(
-    args: argparse.Namespace, environ: Mapping[str, str], prompt: str | None = None
+    args: argparse.Namespace, environ: Mapping[str, str], prompt: str | None = None, *, review: Review | None = None
 ) -> tuple[TurnRequest, Settings]:
     """Raises Refused or UserError with everything that is wrong with the options, or with the request.
 
@@ -70,6 +70,7 @@ def request_from(
         thread=getattr(args, "thread", None),
         output_schema=args.output_schema,
         images=tuple(args.image),
+        review=review,
         max_tokens=args.max_tokens,
         label=args.label,
     )

@@ -16,7 +16,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from sidecar.marks import limit_mark
+
 GUARD = Path(__file__).parent.parent / "guard" / "guard.py"
+CONTROL = Path(__file__).parent / "guard_control.py"  # without its subreaper
 BOUND_S = 10.0  # for facts that come within milliseconds: a loaded machine must not fail a test
 
 STAND_IN = r"""
@@ -111,7 +114,13 @@ class Guarded:
     """A running guard. Its parts are started from here, so they can be killed one by one."""
 
     def __init__(
-        self, folder: Path, argv: list[str], *options: str, grace_s: float = 0.1, slot: int | None = None
+        self,
+        folder: Path,
+        argv: list[str],
+        *options: str,
+        grace_s: float = 0.1,
+        slot: int | None = None,
+        guard: Path = GUARD,
     ) -> None:
         self.turn = f"turn-{os.getpid()}-{time.monotonic_ns()}"
         self.folder, self.record_path = folder, folder / "record.json"
@@ -120,9 +129,9 @@ class Guarded:
         passed = [lifeline, report] + ([slot] if slot is not None else [])
         options += ("--slot", str(slot)) if slot is not None else ()
         options += ("--lifeline", str(lifeline), "--report", str(report), "--turn", self.turn)
-        options += ("--record", str(self.record_path), "--grace", str(grace_s))
+        options += ("--record", str(self.record_path), "--grace", str(grace_s), "--mark", str(limit_mark(self.turn)))
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(GUARD), *options, "--", *argv],
+            [sys.executable, "-I", "-S", str(guard), *options, "--", *argv],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=passed,

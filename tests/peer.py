@@ -27,7 +27,11 @@ Cut = Callable[[int], int]  # where in the output we are -> how many bytes the n
 
 
 def line(message: Message) -> bytes:
-    return json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+    """As on the wire; half a surrogate pair can only be an escape there."""
+    try:
+        return json.dumps(message, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(message).encode() + b"\n"
 
 
 def notice(method: str, **params: Any) -> bytes:

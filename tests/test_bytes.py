@@ -120,14 +120,19 @@ async def test_a_second_answer_to_the_same_request_changes_nothing() -> None:
 WRONG_SHAPES = {
     "no item": notice("item/completed"),
     "an item that is a list": notice("item/completed", item=[]),
-    "an id that is an object": notice("item/completed", item={"type": "agentMessage", "id": {}, "text": "x", "phase": "commentary"}),
+    "an id that is an object": notice(
+        "item/completed", item={"type": "agentMessage", "id": {}, "text": "x", "phase": "commentary"}
+    ),
     "a phase that is a number": notice("item/completed", item={"type": "agentMessage", "id": 3, "text": 5, "phase": 7}),
     "a delta that is a number": notice("item/agentMessage/delta", itemId="m", delta=5),
     "usage without numbers": notice("thread/tokenUsage/updated", tokenUsage={"total": {"totalTokens": "many"}}),
     "usage that is a list": notice("thread/tokenUsage/updated", tokenUsage=[1]),
     "a status that is a text": notice("thread/status/changed", status="idle"),
     "an error that is a text": notice("error", error="boom", willRetry=True),
-    "limits without windows": notice("account/rateLimits/updated", rateLimits={"primary": {"resetsAt": 5, "usedPercent": "x"}, "secondary": {"resetsAt": 7, "usedPercent": 3}}),
+    "limits without windows": notice(
+        "account/rateLimits/updated",
+        rateLimits={"primary": {"resetsAt": 5, "usedPercent": "x"}, "secondary": {"resetsAt": 7, "usedPercent": 3}},
+    ),
     "a warning that is a number": notice("warning", message=5),
     "a turn that is null": notice("turn/started", turn=None),
     "a completed turn that is a text": notice("turn/completed", turn="U"),

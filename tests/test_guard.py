@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from guarded import GUARD, SHAPES, Guarded, argv_of, marked, start_time, wait_until
+from guarded import CONTROL, GUARD, SHAPES, Guarded, argv_of, marked, start_time, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the Linux way")
 
@@ -145,7 +145,7 @@ with Guarded(folder, argv_of(folder, "double_fork", "cleared_environment")) as g
 
 @pytest.mark.rule("rule.untilNoChildren")
 def test_the_control_without_a_subreaper_leaves_a_double_fork_behind(tmp_path: Path) -> None:
-    with Guarded(tmp_path, argv_of(tmp_path, "double_fork"), "--no-subreaper", "--poll", "60") as guarded:
+    with Guarded(tmp_path, argv_of(tmp_path, "double_fork"), guard=CONTROL) as guarded:
         guarded.wait_for(2)
         guarded.let_go()
         guarded.process.wait(10)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_jobs import background, kill_owner, status, until
+from test_jobs import background, status, until
 from turns import ANSWER, PATIENCE_S, ROOT, SILENCE, START, User, alive, ended, pids_in, wait_for
 
 THREADS = [f"0199aaaa-0000-7000-8000-00000000000{n}" for n in range(3)]

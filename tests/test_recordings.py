@@ -114,8 +114,8 @@ async def test_a_recorded_interrupt_is_asked_for_and_confirmed(name: str) -> Non
 
 
 @pytest.mark.rule("rule.mcpOff")
-async def test_a_recorded_server_that_starts_ends_the_turn(name: str = "mcp_server_starting") -> None:
-    ending, _ = await play(name)
+async def test_a_recorded_server_that_starts_ends_the_turn() -> None:
+    ending, _ = await play("mcp_server_starting")
     assert ending.error is not None
     assert (ending.status, ending.error.reason) == ("failed", "mode_not_enforced")
 

@@ -1,6 +1,6 @@
 """What goes wrong on Codex's side: one kind, one reason, Codex's own words, and nothing is tried again.
 
-Serves rule.errorKinds, rule.exitCodes. Every recorded failure: test_error_recordings.py. The table: test_error_kinds.py.
+Serves rule.errorKinds, rule.exitCodes. The recorded failures: test_error_recordings.py; the table: test_error_kinds.py.
 """
 
 from __future__ import annotations
@@ -175,7 +175,9 @@ MISSING: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.rule("rule.boundedAlways")
 @pytest.mark.parametrize(("replies", "said"), MISSING.values(), ids=MISSING)
-def test_a_missing_field_that_all_rests_on_is_named_with_its_method(user: User, replies: dict[str, Any], said: str) -> None:
+def test_a_missing_field_that_all_rests_on_is_named_with_its_method(
+    user: User, replies: dict[str, Any], said: str
+) -> None:
     ran = user.turn({"replies": replies, "turn": ANSWER}).ended_as("failed", "protocol", 9)
     assert said in ran.error["message"]
 

@@ -238,7 +238,9 @@ def test_the_outcome_says_which_codex_it_was(user: User) -> None:
 
 
 @pytest.mark.rule("rule.codexVersions")
-@pytest.mark.parametrize(("version", "code"), [("0.130.0", 2), ("0.144.9", 2), ("0.145.0", 0), ("0.171.0", 0), ("9.0.0", 0)])
+@pytest.mark.parametrize(
+    ("version", "code"), [("0.130.0", 2), ("0.144.9", 2), ("0.145.0", 0), ("0.171.0", 0), ("9.0.0", 0)]
+)
 def test_a_codex_that_is_too_old_is_refused_by_its_version(user: User, version: str, code: int) -> None:
     ran = user.turn({"version": version, "turn": ANSWER})
     assert ran.code == code

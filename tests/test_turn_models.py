@@ -61,7 +61,10 @@ def test_header_then_flag_then_codex_configuration_then_catalog(user: User) -> N
     by_flag = user.turn(configured, "--model", "gpt-6.2-sol", "--effort", "max").completed()
     by_config = user.turn(configured).completed()
     by_catalog = user.turn(playing()).completed()
-    found = [(r.outcome["effective"]["model"], r.outcome["effective"]["effort"]) for r in (by_header, by_flag, by_config, by_catalog)]
+    found = [
+        (r.outcome["effective"]["model"], r.outcome["effective"]["effort"])
+        for r in (by_header, by_flag, by_config, by_catalog)
+    ]
     assert [(m["value"], m["source"], e["value"], e["source"]) for m, e in found] == [
         ("gpt-quiet", "header", "low", "header"),
         ("gpt-6.2-sol", "--model", "max", "--effort"),

@@ -71,7 +71,9 @@ def test_bytes_that_are_no_utf8_are_refused_with_their_place(user: User) -> None
 @pytest.mark.rule("rule.refusedEarly")
 def test_all_that_is_wrong_is_said_at_once_and_nothing_is_made(user: User) -> None:
     (user.work / "notes.txt").touch()
-    ran = user.turn(ANSWER, "--cwd", "gone", "--mode", "wild", "--image", "no.png", "--add-dir", "notes.txt", prompt=" ")
+    ran = user.turn(
+        ANSWER, "--cwd", "gone", "--mode", "wild", "--image", "no.png", "--add-dir", "notes.txt", prompt=" "
+    )
     ran.ended_as("refused", "bad_request", 2)
     said = ran.error["message"].splitlines()
     assert len(said) == 5, said
@@ -127,7 +129,9 @@ def test_a_schema_and_images_reach_codex(user: User) -> None:
 
 
 @pytest.mark.rule("rule.refusedEarly")
-@pytest.mark.parametrize("schema", ["{", "[]", '{"type": 5}', "NaN", '{"$schema": []}', "[" * 99999])
+@pytest.mark.parametrize(
+    "schema", ["{", "[]", '{"type": 5}', "NaN", '{"$schema": []}', "[" * 99999, '{"maximum": 1e999}']
+)
 def test_a_schema_that_is_none_is_refused(user: User, schema: str) -> None:
     (user.work / "s.json").write_text(schema)
     user.turn(ANSWER, "--output-schema", "s.json").ended_as("refused", "bad_request", 2)

@@ -81,9 +81,12 @@ def test_stdout_is_the_answer_and_not_one_byte_more_though_it_came_byte_by_byte(
 @pytest.mark.rule("rule.bytesThenLinesThenText")
 @pytest.mark.parametrize("how", ["--json", "--events"])
 def test_our_own_output_is_valid_though_codex_sends_half_a_surrogate_pair(user: User, how: str) -> None:
-    params = '{"threadId":"$thread","turnId":"$turn","item":{"type":"agentMessage","id":"m","text":"a\\ud83dz","phase":"final_answer"}}'
+    item = '{"type":"agentMessage","id":"m","text":"a\\ud83dz","phase":"final_answer"}'
+    params = f'{{"threadId":"$thread","turnId":"$turn","item":{item}}}'
     delta = '{"threadId":"$thread","turnId":"$turn","itemId":"n","delta":"\\ude00"}'
-    lines = f'{{"method":"item/completed","params":{params}}}\n{{"method":"item/agentMessage/delta","params":{delta}}}\n'
+    lines = (
+        f'{{"method":"item/completed","params":{params}}}\n{{"method":"item/agentMessage/delta","params":{delta}}}\n'
+    )
     ran = user.turn(final([{"raw": {"text": lines}}])) if how == "--json" else None
     if ran is None:
         user.plays(final([{"raw": {"text": lines}}]))

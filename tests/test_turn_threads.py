@@ -19,7 +19,9 @@ def test_a_resumed_thread_is_the_one_that_was_named(user: User) -> None:
 
 
 def test_an_unknown_thread_is_refused_and_never_a_new_one(user: User) -> None:
-    ran = user.turn({"known_threads": ["0a"], "turn": ANSWER}, "--resume", "0b").ended_as("refused", "thread_unknown", 2)
+    ran = user.turn({"known_threads": ["0a"], "turn": ANSWER}, "--resume", "0b").ended_as(
+        "refused", "thread_unknown", 2
+    )
     assert "no rollout found for thread id 0b" in ran.error["message"]
     assert "thread/start" not in user.methods()
     assert "turn/start" not in user.methods()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from schemas import valid
 
 from fake_app_server.shim import write_shim
 
@@ -70,6 +71,7 @@ class Ran:
         found = (outcome["status"], (outcome["error"] or {}).get("reason"), self.code)
         assert found == (status, reason, code), one_page(outcome) + self.err
         assert outcome["exit_code"] == self.code
+        assert valid("outcome", outcome)
         return self
 
     def completed(self) -> Ran:

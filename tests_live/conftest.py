@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests_live.claude_code import Desk
 from tests_live.homes import Home, open_home, still_alive
 from tests_live.homes import write_config as write_config_file
 from tests_live.responses_api import ScriptedModel
@@ -82,6 +83,23 @@ def nothing_lives_on(home: Home, model: ScriptedModel) -> Iterator[None]:
     yield
     alive = still_alive(home)
     assert not alive, f"still alive after the test: {alive}"
+
+
+@pytest.fixture(scope="session")
+def claude_code() -> str:
+    """The Claude Code under test; skips where none was named."""
+    named = os.environ.get("CC_AGENTS_LIVE_CLAUDE", "")
+    if not named:
+        pytest.skip("CC_AGENTS_LIVE_CLAUDE names no claude")
+    found = shutil.which(named)
+    assert found is not None, f"CC_AGENTS_LIVE_CLAUDE: {named} is not an executable"
+    return os.path.abspath(found)
+
+
+@pytest.fixture
+def desk(home: Home, claude_code: str) -> Desk:
+    """A user of that Claude Code with this plugin."""
+    return Desk(home, claude_code)
 
 
 @pytest.fixture

@@ -1,21 +1,23 @@
 """A mode as Codex's sandbox, and the proof that Codex took it.
 
 Owns: the permission profile of read-only and write, the parameters of thread/start and thread/resume that say the
-mode, the comparison of the response with them. Codex's sandbox is the only enforcer.
+mode, the comparison of the response with them. Codex's sandbox is the only enforcer. Which folders: folders.py.
 Serves rule.modes, rule.readBack, rule.execRulesClosed; facts: codex-facts section 3.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.codex.folders import Folders
 from adapters.contract import AgentRequest, Mode
 
 SANDBOX_TYPE: dict[Mode, str] = {"read-only": "readOnly", "write": "workspaceWrite", "yolo": "dangerFullAccess"}
 APPROVAL_POLICY = "never"
+HERE = "local"  # the environment of Codex in which commands run on this machine, started by Codex itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,25 +26,21 @@ class Access:
 
     mode: Mode
     cwd: str
-    roots: tuple[str, ...]  # writable beside cwd and the temporary folders; real paths
-    read_only: tuple[str, ...]  # stay read-only even below a writable folder
-    denied: tuple[str, ...]  # can't be read; at least one, or exec rules get round the sandbox
+    folders: Folders
     network: bool
     profile: str  # unlike any profile of the user's, which would be merged into it
 
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Writable beside the directory and the temporary folders; real paths."""
+        return self.folders.roots
 
-def access_of(request: AgentRequest, *, codex_home: str, profile: str) -> Access:
-    write = request.mode == "write"
-    roots = dict.fromkeys(map(os.path.realpath, (*request.add_dirs, *request.writable_dirs))) if write else {}
-    roots.pop(os.path.realpath(request.cwd), None)
+
+def access_of(request: AgentRequest, folders: Folders, *, profile: str) -> Access:
     return Access(
         mode=request.mode,
         cwd=request.cwd,
-        roots=tuple(roots),
-        read_only=(codex_home, *request.protected),
-        denied=tuple(
-            dict.fromkeys(os.path.join(home, "auth.json") for home in (codex_home, os.path.realpath(codex_home)))
-        ),
+        folders=folders,
         network=request.network or request.mode == "yolo",
         profile=profile,
     )
@@ -66,9 +64,9 @@ def _profile(access: Access) -> dict[str, Any]:
     files: dict[str, str] = {":root": "read"}
     if access.mode == "write":
         files |= {":workspace_roots": "write", ":tmpdir": "write", ":slash_tmp": "write"}
-        files |= dict.fromkeys(access.roots, "write")
-        files |= dict.fromkeys(access.read_only, "read")
-    files |= dict.fromkeys(access.denied, "deny")
+        files |= dict.fromkeys((*access.roots, *access.folders.pinned), "write")
+        files |= dict.fromkeys(access.folders.read_only, "read")
+    files |= dict.fromkeys(access.folders.denied, "deny")
     profile: dict[str, Any] = {"filesystem": files}
     if access.network:
         profile["network"] = {"enabled": True}
@@ -90,50 +88,28 @@ def differences(access: Access, model: str, response: Mapping[str, Any]) -> list
     sandbox = sandbox if isinstance(sandbox, Mapping) else {}
     compare("sandbox", SANDBOX_TYPE[access.mode], sandbox.get("type"))
     if access.mode == "write":
-        compare("writable folders", sorted(access.roots), sorted(_roots(access, sandbox)))
+        asked = sorted({*access.roots, *access.folders.pinned})
+        compare("writable folders", asked, sorted(_roots(access, sandbox)))
     if access.mode != "yolo":
         compare("network", access.network, sandbox.get("networkAccess"))
         active = response.get("activePermissionProfile")
         compare("permission profile", access.profile, active.get("id") if isinstance(active, Mapping) else None)
+        compare("where commands run", [HERE], _environments(response))
     compare("approval policy", APPROVAL_POLICY, response.get("approvalPolicy"))
     compare("directory", os.path.realpath(access.cwd), _real(response.get("cwd")))
     compare("model", model, response.get("model"))
     return found
 
 
-# What a layer may say that changes a sandbox or an approval policy.
-_TELLING_KEYS = (
-    "sandbox_mode",
-    "sandbox_workspace_write",
-    "default_permissions",
-    "permissions",
-    "approval_policy",
-    "model",
-)
-
-
-def layers_that_say(layers: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Which configuration layers speak about access, for the message of a refusal: "<layer>: <keys>"."""
-    found = []
-    for layer in layers:
-        config = layer.get("config")
-        if _layer_type(layer.get("name")) == "sessionFlags":
-            continue  # our own flags
-        keys = [k for k in _TELLING_KEYS if isinstance(config, Mapping) and config.get(k) is not None]
-        if keys:
-            found.append(f"{_layer_name(layer.get('name'))}: {', '.join(keys)}")
-    return found
-
-
-def _layer_type(name: Any) -> str:
-    return str(name.get("type", "")) if isinstance(name, Mapping) else ""
-
-
-def _layer_name(name: Any) -> str:
-    if isinstance(name, Mapping):
-        where = name.get("file") or name.get("dotCodexFolder") or name.get("path") or ""
-        return f"{name.get('type', 'layer')} {where}".strip()
-    return str(name)
+def _environments(response: Mapping[str, Any]) -> list[str]:
+    """The executors that a thread may use; 0.145 doesn't name them (then folder and environment are checked before)."""
+    thread = response.get("thread")
+    named = thread.get("environments") if isinstance(thread, Mapping) else None
+    if named is None:
+        return [HERE]
+    if not isinstance(named, list):
+        return ["(not a list)"]
+    return [str(e.get("environmentId")) if isinstance(e, Mapping) else _say(e) for e in named]
 
 
 def _roots(access: Access, sandbox: Mapping[str, Any]) -> set[str]:
@@ -143,7 +119,10 @@ def _roots(access: Access, sandbox: Mapping[str, Any]) -> set[str]:
 
 
 def _real(path: Any) -> str:
-    return os.path.realpath(path) if isinstance(path, str) else _say(path)
+    try:
+        return os.path.realpath(path) if isinstance(path, str) else _say(path)
+    except ValueError:  # no path: a NUL or half a surrogate pair is in it
+        return repr(path)
 
 
 def _say(value: Any) -> str:
@@ -151,4 +130,4 @@ def _say(value: Any) -> str:
         return "nothing"
     if isinstance(value, bool):
         return "on" if value else "off"
-    return ", ".join(value) or "none" if isinstance(value, list) else str(value)
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

@@ -73,7 +73,7 @@ SWITCHES: tuple[Switch, ...] = (
 NOT_FOR_CODEX = re.compile(r"^(ANTHROPIC_|CLAUDE|CC_AGENTS_)")
 
 # A server starts only under a name of this form; others are rejected by Codex itself (codex-facts section 1).
-_BARE_KEY = re.compile(r"^[A-Za-z0-9_-]+$")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def switches_for(mode: Mode, *, network: bool) -> tuple[Switch, ...]:
@@ -130,9 +130,9 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    # JSON strings and lists of them are TOML too
-    return json.dumps(value)
+    # JSON strings and lists of them are TOML too, but for two halves of a surrogate pair and DEL
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _toml_key(name: str) -> str:
-    return name if _BARE_KEY.match(name) else json.dumps(name)
+    return name if _BARE_KEY.fullmatch(name) else _toml(name)

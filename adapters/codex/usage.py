@@ -55,7 +55,7 @@ class TurnUsage:
                 self._baseline = total
             return
         if self._baseline is None:
-            self._baseline = minus(total, last or total)
+            self._baseline = minus(total, last or Usage())  # without `last` it is not known: not counted
         self._latest = total
 
     def disown(self) -> None:

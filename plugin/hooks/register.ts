@@ -30,9 +30,9 @@ type Outcome = {
   effective: { model: { value: string } | null }
   thread: string | null
 }
-type Agent = { id: string; type: string; cwd: string }
+type Agent = { id: string; type: string; cwd: string; name?: string }
 
-/** Messages on their way to an agent, so that it gets them without what Claude Code writes around them. */
+/** Messages on their way, by whom they were sent to, so that Codex gets them without what is written around them. */
 const messages = new Map<string, string[]>()
 /** What the newest turn of each agent begins with. */
 const prompts = new Map<string, string>()
@@ -44,10 +44,12 @@ const running = new Map<string, string>()
 // --- what is asked ------------------------------------------------------------------------------------------
 
 /** The prompt of a turn, exactly as it was said, out of the text that Claude Code gives the agent. */
-function exactly(agent: string, text: string): string {
-  const sent = messages.get(agent)
-  messages.delete(agent)
-  if (sent !== undefined && sent.every(one => text.includes(one))) return sent.join('\n\n')
+function exactly(names: readonly string[], text: string): string {
+  for (const name of names) {
+    const sent = messages.get(name)
+    messages.delete(name)
+    if (sent !== undefined && sent.every(one => text.includes(one))) return sent.join('\n\n')
+  }
   const skill = /^Base directory for this skill: [^\n]*\n\n/.exec(text)
   if (skill === null) return text
   const body = text.slice(skill[0].length).replace(/\n$/, '')
@@ -141,10 +143,15 @@ function usageOf(outcome: Outcome, model: string) {
 
 /** Whole lines of a stream whose pieces end anywhere. */
 class Lines {
-  #rest = ''
+  #rest: string[] = []
   add(piece: string): string[] {
-    const lines = (this.#rest + piece).split('\n')
-    this.#rest = lines.pop()!
+    const parts = piece.split('\n')
+    if (parts.length === 1) {
+      this.#rest.push(piece)
+      return []
+    }
+    const lines = [this.#rest.join('') + parts[0]!, ...parts.slice(1, -1)]
+    this.#rest = [parts.at(-1)!]
     return lines
   }
 }
@@ -216,7 +223,8 @@ async function steer($: EngineInterface, thread: string, text: string, options: 
 
 export const register: Register = (on, options) => {
   on('turn.start', async ($, e, next) => {
-    if (e.agentId !== undefined) prompts.set(e.agentId, exactly(e.agentId, e.text))
+    const me = await ours($, e.agentId)
+    if (me !== undefined) prompts.set(me.id, exactly([me.id, me.name ?? me.id], e.text))
     return next(e)
   })
 
@@ -246,14 +254,14 @@ export const register: Register = (on, options) => {
   // A message to an agent at work steers its turn; any other waits for the agent's next turn, which follows up.
   on('tool.call', { tool: 'SendMessage' }, async ($, e, next) => {
     const { to, message } = e as unknown as { to?: string; message?: unknown }
+    if (to === undefined || typeof message !== 'string') return next(e)
     const agent = (await $.agent.list()).find(one => one.id === to || one.name === to)
-    if (agent === undefined || !Object.hasOwn(VERBS, agent.type) || typeof message !== 'string') return next(e)
-    const thread = running.get(agent.id)
+    const thread = running.get(agent?.id ?? to)
     if (thread !== undefined && (await steer($, thread, message, options))) {
-      const said = `The running turn of ${agent.id} has taken the message. Its report will come as before.`
+      const said = `The running turn of ${to} has taken the message. Its report will come as before.`
       return { result: { success: true, message: said } }
     }
-    messages.set(agent.id, [...(messages.get(agent.id) ?? []), message])
+    messages.set(to, [...(messages.get(to) ?? []), message]) // whoever it is: an agent that has ended is in no list
     return next(e)
   }).catch(($, e, next) => next(e))
 

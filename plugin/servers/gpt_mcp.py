@@ -82,8 +82,8 @@ def without(stderr):
 
 def thread_file(agent):
     """Where the thread of an agent is kept; None for no agent of Claude Code."""
-    data = os.environ.get("CLAUDE_PLUGIN_DATA")
-    if not data or not agent or not re.fullmatch(r"\w+", agent):
+    data = os.environ.get("CLAUDE_PLUGIN_DATA", "")
+    if not os.path.isabs(data) or not agent or not re.fullmatch(r"\w+", agent):
         return None
     return os.path.join(data, "agents", agent + ".json")
 

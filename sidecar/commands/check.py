@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any
 
 from adapters.contract import Effective, Preview, Refused
-from sidecar import inquiry, outcome
+from sidecar import check_report, outcome
 from sidecar.begin import check
+from sidecar.commands.run import add_resume_arguments, resume
 from sidecar.errors import UserError
-from sidecar.outcome import Outcome
 from sidecar.records import dump
 from sidecar.turn_options import add_prompt_arguments, add_turn_arguments, request_from
 
@@ -19,34 +18,27 @@ from sidecar.turn_options import add_prompt_arguments, add_turn_arguments, reque
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_prompt_arguments(parser)
     add_turn_arguments(parser)
-    parser.add_argument("--resume", metavar="THREAD", dest="thread", help="as for run")
+    add_resume_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one object: ok, problems, warnings, effective")
 
 
 def run(args: argparse.Namespace) -> int:
+    from sidecar import inquiry  # with an event loop in it: not for --help
+
     try:
+        resume(args)
         request, _ = request_from(args, os.environ)
         adapter, resolved = check(request, os.environ)
         preview = inquiry.ask(adapter, resolved, request.limits, os.environ)
     except Refused as refused:
-        preview = Preview(effective=Effective(), problems=refused.problems)
+        preview = check_report.refused(refused.problems)
     except UserError as error:
-        preview = Preview(effective=Effective(), problems=tuple(outcome.problems_of(error)))
+        preview = check_report.refused(outcome.problems_of(error))
     if args.json:
-        sys.stdout.buffer.write(dump(as_json(preview)))
+        sys.stdout.buffer.write(dump(check_report.as_json(preview)))
     else:
         _print(preview)
     return _exit_code(preview)
-
-
-def as_json(preview: Preview) -> dict[str, Any]:
-    effective = Outcome(job=None, status="refused", effective=preview.effective).to_json()["effective"]
-    return {
-        "ok": not preview.problems,
-        "problems": [{"reason": p.reason, "message": p.message} for p in preview.problems],
-        "warnings": list(preview.warnings),
-        "effective": effective,
-    }
 
 
 def _exit_code(preview: Preview) -> int:

@@ -6,13 +6,11 @@ import argparse
 import os
 import sys
 
-from sidecar import deadlines, paths, reach
+from sidecar import paths, reach
+from sidecar.control_socket import INTERRUPT_ANSWER_S
 from sidecar.errors import EXIT_REFUSED
 from sidecar.records import dump
 from sidecar.store import Store
-
-# The turn's own grace may be an option of its start: far longer than all that it is made of by default.
-ANSWER_S = 10 * (deadlines.GRACE_S + deadlines.TERM_GRACE_S + 3 * deadlines.GUARD_S)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     """0 when the turn is over now; 2 when there was none running. The process of the turn itself exits with 130."""
     store = Store(paths.state_dir(os.environ))
     view = store.find(args.job)
-    answer = reach.ask(store, paths.runtime_dir(os.environ), view, {"do": "interrupt"}, ANSWER_S)
+    answer = reach.ask(store, paths.runtime_dir(os.environ), view, {"do": "interrupt"}, INTERRUPT_ANSWER_S)
     if args.json:
         sys.stdout.buffer.write(dump({"job": view.job, **answer}))
     if not answer.get("ok"):

@@ -8,7 +8,6 @@ import os
 import sys
 
 from adapters.contract import ModelInfo, Refused
-from sidecar import inquiry
 from sidecar.begin import check
 from sidecar.config import load_settings
 from sidecar.records import dump
@@ -21,6 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from sidecar import inquiry  # with an event loop in it: not for --help
+
     request = build(Flags(prompt="models", cwd=args.cwd), load_settings(os.environ, {}), os.environ)
     adapter, resolved = check(request, os.environ)
     preview = inquiry.ask(adapter, resolved, request.limits, os.environ)

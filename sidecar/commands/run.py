@@ -62,7 +62,11 @@ def told(args: argparse.Namespace, make: Any) -> int:
     """Runs the request that `make` answers, as the output options say; a refusal is an outcome too."""
     view = view_for(args)
     try:
-        request, settings = make()
+        try:
+            request, settings = make()
+        except KeyboardInterrupt:  # it may be waiting for a prompt on stdin
+            view.outcome(outcome.stopped_early())
+            return EXIT_INTERRUPTED
         if args.background:
             return in_background(request, settings, args.json)
         return foreground.run(request, settings, os.environ, view)

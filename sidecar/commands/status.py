@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from sidecar import paths, recover
+from sidecar.briefs import brief
 from sidecar.records import dump
 from sidecar.store import JobView, Store
 from sidecar.tables import age, columns, folder, plain, span, state_of
@@ -47,27 +48,6 @@ def table(views: list[JobView]) -> str:
         mode = str(v.record.get("mode") or "-")
         rows.append((v.job, state_of(v), age(v.created_at), mode, folder(v.cwd, os.environ), label))
     return columns(rows, right=(2,))
-
-
-def brief(view: JobView) -> dict[str, Any]:
-    """A job as an object: what `status --json` and `jobs/list` say of it."""
-    outcome = view.record.get("outcome")
-    return {
-        "job": view.job,
-        "state": view.state,
-        "status": view.status,
-        "reason": view.reason,
-        "thread": view.thread,
-        "turn": view.record.get("turn"),
-        "mode": view.record.get("mode"),
-        "cwd": view.cwd,
-        "label": view.record.get("label"),
-        "created_at": view.created_at,
-        "started_at": view.record.get("started_at"),
-        "pid": (view.record.get("owner") or {}).get("pid"),
-        "exit_code": outcome.get("exit_code") if isinstance(outcome, dict) else None,
-        "directory": view.dir,
-    }
 
 
 def _one(view: JobView, *, as_json: bool) -> int:

@@ -1,0 +1,27 @@
+"""`cc-agents review`: Codex's own reviewer over the uncommitted changes, or over those against a base."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from adapters.contract import Review
+from sidecar.commands.run import add_background_argument, told
+from sidecar.config import Settings
+from sidecar.request import TurnRequest
+from sidecar.turn_options import add_output_arguments, add_turn_arguments, request_from
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--base", metavar="REF", help="review what is different from this branch or commit")
+    add_turn_arguments(parser)
+    add_background_argument(parser)
+    add_output_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    return told(args, lambda: _request(args))
+
+
+def _request(args: argparse.Namespace) -> tuple[TurnRequest, Settings]:
+    return request_from(args, os.environ, "", review=Review(base=args.base))

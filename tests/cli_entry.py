@@ -1,0 +1,48 @@
+"""The command with a part of it taken out or replaced: `cli_entry.py HOW,... WORDS...`: for controls, and macOS' way.
+
+Owns the patches, in a process of the tests' own: the product has no switch for any of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import psutil
+
+TESTS = Path(__file__).resolve().parent
+LOADED = (anyio, asyncio, psutil, subprocess)  # while the platform has its own name still
+
+
+def without_subreaper() -> None:
+    from sidecar import launch
+
+    launch.GUARD = str(TESTS / "guard_control.py")
+    launch.adopt_orphans = lambda: None
+
+
+def without_record() -> None:
+    """Nor the marks: nothing to go by when sidecar and guard are gone."""
+    from sidecar import orphans
+
+    orphans.read_record = lambda path: None
+    orphans.limit = lambda pid: None
+    orphans.environment = lambda pid: set()
+
+
+def as_macos() -> None:
+    sys.platform = "darwin"
+    from sidecar import launch
+
+    launch.GUARD = str(TESTS / "guard_by_ps.py")
+
+
+if __name__ == "__main__":
+    for how in sys.argv[1].split(","):
+        {"without_subreaper": without_subreaper, "without_record": without_record, "as_macos": as_macos}[how]()
+    from sidecar.cli import main
+
+    sys.exit(main(sys.argv[2:]))

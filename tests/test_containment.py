@@ -1,0 +1,321 @@
+"""Whatever a turn started and whatever dies first: no survivor, a true word about it, and a free slot.
+
+The whole command as real processes, one turn that tries every shape for each death. The random mass is in
+benchmarks/containment_whole.py. Serves spec:cc-agents.work-containment.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import termios
+from pathlib import Path
+from typing import Any
+
+import pytest
+from turns import ANSWER, alive, pids_in
+from whole import (
+    GONE_S,
+    KILL,
+    PATIENCE_S,
+    SHAPES,
+    STOP,
+    TESTS,
+    Death,
+    WholeUser,
+    app_server_stopped,
+    both_killed,
+    by_signal,
+    die,
+    ended,
+    guard_killed,
+    guard_stopped,
+    kill,
+    reaped,
+    wait_for,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+STALL = {"stall": True}
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> WholeUser:
+    return WholeUser(tmp_path)
+
+
+def nothing_is_left(user: WholeUser) -> None:
+    assert user.survivors() == []
+    assert user.slots_taken() == []
+    assert user.record() is None
+
+
+# --- the turn ends --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("rule.untilNoChildren")
+def test_a_turn_that_completes_takes_everything_with_it_before_its_answer_is_told(user: WholeUser) -> None:
+    ran = user.turn({"turn": [*user.leaves(*SHAPES), *ANSWER[1:]]}).completed()
+    nothing_is_left(user)
+    assert ran.outcome["processes_ended"] >= len(SHAPES)
+    assert (ran.outcome["confirmed"], ran.outcome["final_text"]) == (True, "ANSWER")
+
+
+@pytest.mark.rule("rule.untilNoChildren")
+def test_a_codex_that_crashes_takes_everything_with_it(user: WholeUser) -> None:
+    ran = user.turn({"turn": [*user.leaves(*SHAPES), {"crash": {"signal": "SEGV"}}]})
+    nothing_is_left(user)
+    ran.ended_as("failed", "app_server_exited", 9)
+    assert "SIGSEGV" in ran.error["message"]
+    assert ran.outcome["partial_text"] == "half"
+
+
+@pytest.mark.rule("rule.guardedAppServer")
+def test_five_turns_in_a_row_leave_nothing_each(user: WholeUser) -> None:
+    for _ in range(5):
+        user.turn(ANSWER).completed()
+        nothing_is_left(user)
+
+
+@pytest.mark.rule("rule.guardedAppServer")
+def test_the_app_server_has_a_group_and_the_guard_a_session_of_their_own(user: WholeUser) -> None:
+    with user.running({"turn": [*user.leaves("group"), STALL]}) as cli:
+        user.wait_for_shapes("group")
+        app, guard = user.app_server(), user.guard()
+        assert os.getpgid(app) == app
+        assert len({os.getpgid(p) for p in (app, guard, cli.pid, os.getpid())}) == 4
+        assert len({os.getsid(p) for p in (guard, cli.pid, os.getpid())}) == 3
+        cli.terminate()
+        user.finish(cli)
+    nothing_is_left(user)
+
+
+# --- the command is ended -------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("rule.interruptConfirmed")
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda s: s.name)
+def test_a_signal_to_the_command_ends_the_turn_and_all_of_it(user: WholeUser, signum: signal.Signals) -> None:
+    with user.running({"turn": [*user.leaves(*SHAPES), STALL]}) as cli:
+        user.wait_for_shapes(*SHAPES)
+        cli.send_signal(signum)
+        ran = user.finish(cli)
+    nothing_is_left(user)
+    ran.ended_as("interrupted", "interrupted", 128 + signum)
+    assert (ran.outcome["partial_text"], ran.outcome["confirmed"]) == ("half", True)
+    assert ran.outcome["processes_ended"] >= len(SHAPES)
+
+
+@pytest.mark.rule("rule.interruptConfirmed")
+def test_a_terminal_that_is_closed_ends_the_turn_and_all_of_it(user: WholeUser) -> None:
+    user.plays({"turn": [*user.leaves(*SHAPES), STALL]})
+    ours, theirs = os.openpty()
+    options: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    options["preexec_fn"] = lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    with ended(user.start("run", "--json", "--", "do it", **options)) as cli:
+        os.close(theirs)
+        user.wait_for_shapes(*SHAPES)
+        os.close(ours)
+        assert cli.wait(PATIENCE_S) == 128 + signal.SIGHUP
+    nothing_is_left(user)
+    told = user.status()
+    assert (told["state"], told["status"], told["outcome"]["exit_code"]) == ("ended", "interrupted", 129)
+    assert told["outcome"]["partial_text"] == "half"
+
+
+@pytest.mark.rule("rule.lifelineEnds")
+def test_a_command_that_is_killed_takes_everything_with_it_and_its_job_is_told_as_dead(user: WholeUser) -> None:
+    writes = user.root / "written"
+    steps = user.leaves(*SHAPES)
+    writer = {"spawn": {"shape": "setsid", "pid_file": str(user.pid_file("writer")), "appends": str(writes)}}
+    die(user, [*steps[:-1], writer, steps[-1], STALL], (*SHAPES, "writer"), by_signal(KILL))
+    wait_for(lambda: not user.survivors() and not user.slots_taken(), GONE_S)
+    size = writes.stat().st_size
+    told = user.status()
+    assert (told["state"], told["outcome"]) == ("died", None)
+    assert told["thread"]
+    assert writes.stat().st_size == size
+    nothing_is_left(user)
+
+
+@pytest.mark.rule("rule.lifelineEnds")
+def test_a_storm_of_new_processes_ends_with_the_command(user: WholeUser) -> None:
+    steps = user.leaves("fork_storm", "clean_env")
+    die(user, [*steps, STALL], ("fork_storm", "clean_env"), by_signal(KILL))
+    wait_for(lambda: not user.survivors() and not user.slots_taken(), 3 * GONE_S)
+    nothing_is_left(user)
+
+
+ABOVE = """
+import ctypes, subprocess, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+cli = subprocess.Popen(sys.argv[1:])
+print(cli.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.rule("rule.lifelineEnds")
+def test_below_another_subreaper_that_reaps_nothing_all_of_a_killed_command_ends_too(user: WholeUser) -> None:
+    user.plays({"turn": [*user.leaves(*SHAPES), STALL]})
+    words = [sys.executable, "-m", "sidecar", "run", "--json", "do it"]
+    how: dict[str, Any] = {"env": user.env, "cwd": user.work, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with ended(subprocess.Popen([sys.executable, "-c", ABOVE, *words], **how)) as above:
+        assert above.stdout is not None
+        cli = int(above.stdout.readline())
+        user.wait_for_shapes(*SHAPES)
+        kill(cli)
+        others = f"{above.pid} "
+        wait_for(lambda: [s for s in user.survivors() if not s.startswith(others)] == [], GONE_S)
+        assert user.slots_taken() == []
+        above.communicate(timeout=PATIENCE_S)
+    nothing_is_left(user)
+
+
+# --- the guard is killed --------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("rule.guardKilled")
+@pytest.mark.rule("rule.secondSubreaper")
+def test_when_the_guard_is_killed_the_sidecar_ends_all_and_says_what_happened(user: WholeUser) -> None:
+    with user.running({"turn": [*user.leaves(*SHAPES), STALL]}) as cli:
+        user.wait_for_shapes(*SHAPES)
+        guard_killed(user, cli)
+        ran = user.finish(cli)
+    nothing_is_left(user)
+    ran.ended_as("failed", "app_server_exited", 9)
+    assert "guard" in ran.error["message"]
+    assert "SIGKILL" in ran.error["message"]
+    assert (ran.outcome["partial_text"], ran.outcome["confirmed"]) == ("half", False)
+    assert ran.outcome["processes_ended"] >= 4  # the kernel hangs up on a stopped group when its leader is gone
+
+
+@pytest.mark.rule("rule.secondSubreaper")
+def test_a_process_that_hid_just_before_the_guard_was_killed_is_ended_all_the_same(user: WholeUser) -> None:
+    """Born after the last look of the guard: it is in no record, has no marker and no parent."""
+    user.entry = (str(TESTS / "cli_entry.py"), "without_record")
+    with user.running({"turn": [*user.leaves("clean_env", "double_fork"), STALL]}) as cli:
+        user.wait_for_shapes("clean_env", "double_fork")
+        guard_killed(user, cli)
+        ran = user.finish(cli)
+    assert user.survivors() == []
+    ran.ended_as("failed", "app_server_exited", 9)
+    assert ran.outcome["processes_ended"] >= 2
+
+
+@pytest.mark.rule("rule.guardKilled")
+@pytest.mark.rule("rule.markOfLimits")
+def test_when_both_are_killed_at_once_reap_ends_the_rest_and_no_one_else(user: WholeUser) -> None:
+    stranger = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
+    try:
+        die(user, [*user.leaves(*SHAPES), STALL], SHAPES, both_killed)
+        assert len(user.survivors()) >= 3
+        reuse(user, stranger.pid)
+        (told,) = json.loads(user.run("reap", "--json").out)
+        assert (told["turn"], told["problem"]) == (user.jobs()[-1].name, None)
+        assert told["ended"] >= 3
+        assert stranger.poll() is None
+    finally:
+        stranger.communicate(timeout=PATIENCE_S)
+    nothing_is_left(user)
+    assert user.status()["state"] == "died"
+
+
+def reuse(user: WholeUser, pid: int) -> None:
+    """The record names that pid too, as if the number had been given again."""
+    path = user.jobs()[-1] / "processes.json"
+    record = json.loads(path.read_bytes())
+    record["groups"].append({"pid": pid, "pgid": pid, "sid": pid, "start_time": 1})
+    path.write_text(json.dumps(record))
+
+
+@pytest.mark.rule("rule.guardKilled")
+def test_when_both_are_killed_at_once_the_next_turn_ends_the_rest(user: WholeUser) -> None:
+    die(user, [*user.leaves(*SHAPES), STALL], SHAPES, both_killed)
+    user.turn(ANSWER).completed()
+    nothing_is_left(user)
+
+
+# --- stopped --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("rule.stoppedGuard")
+@pytest.mark.parametrize("death", [guard_stopped, app_server_stopped])
+def test_a_guard_or_a_codex_that_was_stopped_holds_up_no_end(user: WholeUser, death: Death) -> None:
+    cli = die(user, [*user.leaves(*SHAPES), STALL], SHAPES, death, "--grace", "0.3s")
+    nothing_is_left(user)
+    assert cli.returncode == 143
+    told = user.status()
+    assert (told["status"], told["outcome"]["partial_text"]) == ("interrupted", "half")
+
+
+@pytest.mark.rule("rule.stoppedGuard")
+def test_a_stopped_guard_of_a_killed_command_goes_on_when_reap_finds_it(user: WholeUser) -> None:
+    def death(user: WholeUser, cli: subprocess.Popen[bytes]) -> None:
+        kill(user.guard(), signum=STOP)
+        kill(cli.pid)
+
+    die(user, [*user.leaves(*SHAPES), STALL], SHAPES, death)
+    assert len(user.survivors()) >= len(SHAPES)
+    assert user.slots_taken() != []
+    reaped(user)
+    nothing_is_left(user)
+
+
+# --- the ways without a subreaper -----------------------------------------------------------------------------
+
+FOLLOWED = ("group", "setsid", "nohup", "ignore_term", "stopped")
+
+
+@pytest.mark.rule("rule.polling")
+@pytest.mark.parametrize("signum", [signal.SIGTERM, KILL], ids=lambda s: s.name)
+def test_the_way_of_macos_ends_what_its_looks_have_seen(user: WholeUser, signum: signal.Signals) -> None:
+    user.entry = (str(TESTS / "cli_entry.py"), "as_macos")
+    with user.running({"turn": [*user.leaves(*FOLLOWED), STALL]}) as cli:
+        user.wait_for_shapes(*FOLLOWED)
+        wait_for(lambda: seen(user))
+        cli.send_signal(signum)
+        cli.communicate(timeout=PATIENCE_S)
+        assert cli.returncode == (143 if signum != KILL else -KILL)
+    wait_for(lambda: not user.survivors() and not user.slots_taken(), GONE_S)
+
+
+@pytest.mark.rule("rule.polling")
+def test_the_way_of_macos_ends_by_record_and_marker_what_a_killed_guard_leaves(user: WholeUser) -> None:
+    user.entry = (str(TESTS / "cli_entry.py"), "as_macos")
+    with user.running({"turn": [*user.leaves(*FOLLOWED, "double_fork"), STALL]}) as cli:
+        user.wait_for_shapes(*FOLLOWED, "double_fork")
+        guard_killed(user, cli)
+        ran = user.finish(cli)
+    assert user.survivors() == []
+    ran.ended_as("failed", "app_server_exited", 9)
+
+
+def seen(user: WholeUser) -> bool:
+    groups = (user.record() or {"groups": []})["groups"]
+    return {os.getpgid(pid) for s in FOLLOWED for pid in pids_in(user.pid_file(s))} <= {g["pgid"] for g in groups}
+
+
+@pytest.mark.rule("rule.untilNoChildren")
+def test_the_control_without_a_subreaper_leaves_survivors(user: WholeUser) -> None:
+    user.entry = (str(TESTS / "cli_entry.py"), "without_subreaper")
+    die(user, [*user.leaves("clean_env"), STALL], ("clean_env",), by_signal(KILL))
+    (pid,) = pids_in(user.pid_file("clean_env"))
+    wait_for(lambda: not user.slots_taken())
+    assert alive(pid)
+    kill(pid)
+
+
+@pytest.mark.rule("rule.guardKilled")
+def test_the_control_without_record_and_marks_leaves_survivors(user: WholeUser) -> None:
+    die(user, [*user.leaves("setsid"), STALL], ("setsid",), both_killed)
+    (pid,) = pids_in(user.pid_file("setsid"))
+    user.entry = (str(TESTS / "cli_entry.py"), "without_record")
+    reaped(user)
+    assert alive(pid)
+    kill(pid)

@@ -1,0 +1,88 @@
+"""What a start loads: nothing heavy where nothing heavy is done, and Codex is on its way before the event loop.
+
+Serves rule.lightStart. By what is imported, not by the clock.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from turns import ANSWER, PATIENCE_S, User
+
+from sidecar.cli import COMMANDS
+
+pytestmark = pytest.mark.rule("rule.lightStart")
+
+HEAVY = ("anyio", "asyncio", "jsonschema", "psutil", "platformdirs")
+LOADED = f"""
+import json, sys
+from sidecar.cli import main
+try:
+    code = main(sys.argv[1:])
+except SystemExit as end:
+    code = end.code
+print("\\n" + json.dumps([code, [name for name in {HEAVY!r} if name in sys.modules]]))
+"""
+# Says in stderr's order when the guard was started and when anyio began to be loaded.
+ORDER = """
+import subprocess, sys
+order = []
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("anyio", "asyncio", "jsonschema", "psutil"):
+            order.append(name)
+        return None
+
+sys.meta_path.insert(0, Watch())
+popen = subprocess.Popen
+
+class Noted(popen):
+    def __init__(self, argv, *rest, **more):
+        if any("guard.py" in str(word) for word in argv):
+            order.append("guard")
+        super().__init__(argv, *rest, **more)
+
+subprocess.Popen = Noted
+from sidecar.cli import main
+code = main(sys.argv[1:])
+sys.stderr.write("\\norder: " + " ".join(order))
+sys.exit(code)
+"""
+
+
+def python(user: User, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-c", program, *words]
+    env = {**user.env, "LC_ALL": "C.UTF-8"}
+    return subprocess.run(
+        argv, env=env, cwd=user.work, capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["--version"], ["help"], [], ["status"], ["slots"], ["nonsense"], *([v, "--help"] for v in COMMANDS)],
+    ids=" ".join,
+)
+def test_nothing_heavy_is_loaded_by(user: User, words: list[str]) -> None:
+    ran = python(user, LOADED, *words)
+    code, loaded = json.loads(ran.stdout.splitlines()[-1])
+    assert loaded == []
+    assert code == (2 if words in ([], ["nonsense"]) else 0), ran.stderr
+
+
+def test_a_refusal_loads_nothing_heavy_either(user: User) -> None:
+    ran = python(user, LOADED, "run", "--cwd", "gone", "go")
+    assert json.loads(ran.stdout.splitlines()[-1]) == [2, []]
+
+
+def test_codex_is_started_before_the_event_loop_is_loaded(user: User) -> None:
+    user.plays(ANSWER)
+    ran = python(user, ORDER, "run", "go")
+    assert (ran.returncode, ran.stdout) == (0, "ANSWER"), ran.stderr
+    order = ran.stderr.rpartition("order: ")[2].split()
+    assert order[0] == "guard"
+    assert "anyio" in order

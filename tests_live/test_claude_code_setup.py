@@ -1,0 +1,86 @@
+"""Installing the plugin in the real Claude Code, its commands, and finding the cc-agents command.
+
+Serves spec:cc-agents.claude-code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests_live.claude_code import CHECKOUT, PLUGIN, Desk
+from tests_live.messages_api import ScriptedClaude, says
+from tests_live.test_claude_code import answers, asks
+
+
+@pytest.mark.rule("rule.agentIsReal")
+@pytest.mark.parametrize("folder", [PLUGIN, CHECKOUT], ids=["plugin", "marketplace"])
+def test_the_manifests_validate_strictly(desk: Desk, folder: Path) -> None:
+    ran = desk.run("plugin", "validate", "--strict", str(folder))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.rule("rule.agentIsReal")
+def test_installed_from_the_marketplace_folder_the_agents_work(desk: Desk) -> None:
+    for words in (["marketplace", "add", str(CHECKOUT)], ["install", "cc-agents@cc-agents", "--config", "effort=high"]):
+        ran = desk.run("plugin", *words)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+    desk.plays(answers("ANSWER"))
+    with ScriptedClaude(main=asks("go")) as claude:
+        said = desk.session(claude, installed=True)
+    assert said.reports() == ["ANSWER"]
+    assert [asked.actor for asked in claude.asked] == ["main", "main"]
+
+
+@pytest.mark.rule("rule.agentIsReal")
+def test_the_commands_answer_without_a_model(desk: Desk) -> None:
+    desk.plays(answers("THE ANSWER"))
+    with ScriptedClaude() as claude:
+        desk.session(claude, "/cc-agents:ask go")
+        status = desk.session(claude, "/cc-agents:status").result
+        job = next(word for word in status.split() if word.startswith("j") and any(c.isdigit() for c in word))
+        result = desk.session(claude, f"/cc-agents:result {job}").result
+        ended = desk.session(claude, f"/cc-agents:interrupt {job}").result
+        refused = desk.session(claude, '/cc-agents:status "$(touch x)"').result
+    assert "completed" in status
+    assert "THE ANSWER" in result
+    assert "no running turn" in ended
+    assert "takes a job" in refused
+    assert not (desk.home.work / "x").exists()
+    assert claude.asked == []
+
+
+@pytest.mark.rule("rule.fallbackTool")
+def test_without_modules_a_command_shows_what_its_tool_says(desk: Desk) -> None:
+    desk.plays(answers("THE ANSWER"))
+    from tests_live.messages_api import tool_result, uses
+
+    main = [[uses("mcp__plugin_cc-agents_gpt__status")], lambda body: [says(tool_result(body))]]
+    with ScriptedClaude(main=main) as claude:
+        said = desk.session(claude, "/cc-agents:status", "--permission-mode", "default", modules=False)
+    assert "no jobs" in said.result
+    assert said.denied == 0
+
+
+@pytest.mark.rule("rule.cliFound")
+def test_a_missing_command_is_told_with_the_one_command_that_installs_it(desk: Desk) -> None:
+    desk.cli.unlink()
+    with ScriptedClaude(main=asks("go")) as claude:
+        report = desk.session(claude).reports()[0]
+        setup = desk.session(claude, "/cc-agents:setup").result
+    for text in (report, setup):
+        assert "/cc-agents:setup install" in text
+    assert claude.of("relay") == []
+
+
+@pytest.mark.rule("rule.cliFound")
+def test_another_version_is_refused_with_both_versions_named(desk: Desk) -> None:
+    other = desk.home.root / "other"
+    other.write_text("#!/bin/sh\necho cc-agents 9.8.7\n")
+    other.chmod(0o755)
+    with ScriptedClaude(main=asks("go")) as claude:
+        report = desk.session(claude, options={"cli": str(other)}).reports()[0]
+    version = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())["version"]
+    assert "9.8.7" in report
+    assert version in report
