@@ -144,7 +144,7 @@ def trial(user: WholeUser, shapes: list[str], kind: Kind, pause_s: float) -> Fou
         if kind.reap:
             user.run("reap")
         until = time.monotonic() + (STORM_S if "fork_storm" in shapes else GONE_S) * (code == -9)
-        while (left := user.survivors()) and time.monotonic() < until:
+        while ((left := user.survivors()) or user.slots_taken()) and time.monotonic() < until:
             time.sleep(0.002)
         took_s = time.monotonic() - began
         return Found(left, len(user.slots_taken()), code, took_s)

@@ -52,11 +52,13 @@ class Server:
         self._defaults: dict[str, Callable[[Message], None]] = {
             "initialize": self._initialize,
             "config/read": lambda m: self._result(m, self.answers.config_read(m.get("params"))),
+            "configRequirements/read": lambda m: self._result(m, {"requirements": None}),
             "model/list": lambda m: self._result(m, self.answers.model_list(m.get("params"))),
             "account/read": lambda m: self._result(m, self.answers.account_read(m.get("params"))),
             "thread/start": self._open,
             "thread/resume": self._open,
             "thread/read": lambda m: self._result(m, self.answers.thread_read(m.get("params"))),
+            "thread/queue/list": lambda m: self._result(m, {"data": [], "nextCursor": None}),
             "thread/unsubscribe": lambda m: self._result(m, {"status": "unsubscribed"}),
             "turn/start": self._turn,
             "review/start": self._turn,

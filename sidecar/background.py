@@ -32,7 +32,7 @@ def start(request: TurnRequest, settings: Settings, environ: Mapping[str, str]) 
     """What the detached sidecar says, until it has said enough: {"job"}, then one of {"state": "running"},
     {"state": "queued", "why"}, {"state": "ended", "outcome"}. Raises Refused.
 
-    The end without any of these means that the sidecar died.
+    The end without any of these means that the sidecar died; {"fault"} is its last word, where it had one.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -50,11 +50,12 @@ def start(request: TurnRequest, settings: Settings, environ: Mapping[str, str]) 
 
 def _child(caller: int, request: TurnRequest, settings: Settings, environ: Mapping[str, str]) -> NoReturn:
     """Never returns into the caller's code: whatever happens, this process ends here."""
-    code = 1
+    code, told = 1, Caller(caller)
     try:
-        code = _job(Caller(caller), request, settings, environ)
+        code = _job(told, request, settings, environ)
     except BaseException as error:
-        sys.excepthook(type(error), error, error.__traceback__)
+        sys.excepthook(type(error), error, error.__traceback__)  # into the log, if there is one yet
+        told.say(fault=f"{type(error).__name__}: {error}")
     finally:
         with suppress(OSError):
             sys.stderr.flush()

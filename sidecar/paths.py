@@ -140,8 +140,8 @@ def installation_dir() -> str:
 def protected_dirs(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Absolute paths that no turn may write, even below a writable folder: what decides over later turns.
 
-    Ours, the Python that runs us, and Claude Code's configuration (one of them, ~/.claude.json, is a file). A path whose
-    real place differs is listed with both, since either could be replaced. They need not exist.
+    Ours, the Python that runs us, and Claude Code's configuration (one of them, ~/.claude.json, is a file). A path
+    whose real place differs is listed with both, since either could be replaced. They need not exist.
     """
     user = home(environ)
     claude = environ.get("CLAUDE_CONFIG_DIR", "")

@@ -78,7 +78,8 @@ async def recover_in_a_loop(view: JobView, environ: Mapping[str, str]) -> dict[s
     try:
         if view.thread is not None and ending.turn is not None:
             ending = await _recall(view, view.thread, ending.turn, environ)
-            warnings.append("recovered from Codex's thread")
+            found = "the answer is recovered from" if ending.status == "completed" else "its turn was looked up in"
+            warnings.append(f"{found} Codex's thread")
     except (Refused, UserError) as problem:
         warnings.append(f"Codex's thread could not be read: {problem}")
     used = usage_of(view)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+import unicodedata
 from collections.abc import Mapping
 
 from adapters.contract import (
@@ -74,18 +75,22 @@ class View:
     def event(self, event: Event) -> None:
         line = line_of(event)
         if line is not None:
-            self.line(line)
+            self.line(line, stays=isinstance(event, WarningEvent | DeclinedEvent))
 
-    def line(self, text: str) -> None:
+    def line(self, text: str, *, stays: bool = False) -> None:
+        """One line on stderr; on a terminal the next one takes its place, unless it `stays`."""
         if self._quiet:
             return
         text = _printable(text)
-        if self._terminal:
-            self._current = (text, time.monotonic())
-            self._redraw()
-        else:
+        if not self._terminal:
             at = time.monotonic() - self._began
             self.screen.write(STDERR, f"cc-agents: {at:5.1f}s {_cut(text, LINE_CHARS)}\n".encode())
+        elif stays:
+            self.screen.write(STDERR, f"{CLEAR}cc-agents: {text}\n".encode())
+            self._redraw()
+        else:
+            self._current = (text, time.monotonic())
+            self._redraw()
 
     def outcome(self, outcome: Outcome) -> bool:
         """False when stdout could not be written."""
@@ -171,4 +176,12 @@ def _printable(text: str) -> str:
 
 
 def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else text[: room - 1] + "…"
+    """At most `room` columns: a line that wraps can't be rewritten in place."""
+    if len(text) * 2 <= room:
+        return text
+    taken = 0
+    for index, char in enumerate(text):
+        taken += 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        if taken > room:
+            return text[: max(0, index - 1)] + "…"
+    return text

@@ -102,11 +102,11 @@ def _bar(day: Sum, left: float, thick: float, top: int, room: int) -> str:
 
 
 def ceiling(value: int) -> int:
-    """The next round number: 1, 2, 4 or 8 and zeros, and at least 4, so that a quarter of it is whole."""
+    """The next round number: 1, 2, 4, 6 or 8 and zeros, and at least 4, so that a quarter of it is whole."""
     size = 1
     while size * 10 <= value:
         size *= 10
-    return max(4, next(n * size for n in (1, 2, 4, 8, 10) if n * size >= value))
+    return max(4, next(n * size for n in (1, 2, 4, 6, 8, 10) if n * size >= value))
 
 
 def short(value: float) -> str:

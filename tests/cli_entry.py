@@ -6,8 +6,10 @@ Owns the patches, in a process of the tests' own: the product has no switch for 
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import anyio
@@ -40,9 +42,26 @@ def as_macos() -> None:
     launch.GUARD = str(TESTS / "guard_by_ps.py")
 
 
+class Slow:
+    """Stands before an import: says that it has come, and waits until it may go on."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == os.environ["SLOW_MODULE"]:
+            Path(os.environ["SLOW_LOADING"]).touch()
+            while not os.path.exists(os.environ["SLOW_GO"]):
+                time.sleep(0.005)
+
+
+def slowly() -> None:
+    del sys.modules[os.environ["SLOW_MODULE"]]
+    sys.meta_path.insert(0, Slow())
+
+
+HOW = {f.__name__: f for f in (without_subreaper, without_record, as_macos, slowly)}
+
 if __name__ == "__main__":
     for how in sys.argv[1].split(","):
-        {"without_subreaper": without_subreaper, "without_record": without_record, "as_macos": as_macos}[how]()
+        HOW[how]()
     from sidecar.cli import main
 
     sys.exit(main(sys.argv[2:]))

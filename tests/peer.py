@@ -23,6 +23,7 @@ LONG_S = 60.0  # only a hang reaches it
 LIMITS = Limits(start_s=LONG_S, grace_s=LONG_S)
 THREAD, TURN = "T", "U"
 Message = dict[str, Any]
+ID = b'"$ID"'  # in what the peer says: the id of the request that it is an answer to
 Cut = Callable[[int], int]  # where in the output we are -> how many bytes the next read may have
 
 
@@ -122,15 +123,15 @@ class Codex:
     def hear(self, sent: Message) -> None:
         if "method" not in sent or "id" not in sent:
             return
-        method = sent["method"]
+        method, ident = sent["method"], json.dumps(sent["id"]).encode()
         answer = self._answers.get(method, {})
         answer = answer(sent["params"]) if callable(answer) else answer
         if isinstance(answer, bytes):
-            self.say(answer)
+            self.say(answer.replace(ID, ident))
         elif answer is not None:
             self.say(line({"id": sent["id"], **(answer if "error" in answer else {"result": answer})}))
         if method == "turn/start":
-            self.say(b"".join(self._turn))
+            self.say(b"".join(self._turn).replace(ID, ident))
             if self._ends:
                 self.end()
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 from schemas import valid
-from test_jobs import until
+from test_jobs import FROM_CWD, until
 from turns import ANSWER, PATIENCE_S, START, User, ended, wait_for
 
 from fake_app_server.shim import write_shim
 
 pytestmark = pytest.mark.rule("rule.batch")
 
-ECHO = [*START, {"msg": ["from $cwd", "final_answer"]}, {"done": "completed"}]
+ECHO = [*START, FROM_CWD, {"done": "completed"}]
 
 
 def write(user: User, *requests: Any) -> Path:
@@ -52,6 +52,7 @@ def test_each_line_has_its_own_outcome_and_a_refused_one_disturbs_no_other(user:
     told = outcomes(ran.out)
     assert ran.code == 1
     assert all(valid("outcome", outcome) for outcome in told.values())
+    assert [told[n]["final_text"] for n in (1, 2, 3, 8, 9, 10)] == [f"from {folder}" for folder in where]
     completed = {n: o for n, o in told.items() if o["status"] == "completed"}
     assert [o["effective"]["cwd"] for _, o in sorted(completed.items())] == where
     refused = {n: o["error"]["reason"] for n, o in told.items() if o["status"] == "refused"}

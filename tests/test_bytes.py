@@ -112,7 +112,7 @@ async def test_a_message_that_answers_nothing_we_asked_is_passed_by(stray: bytes
 
 
 async def test_a_second_answer_to_the_same_request_changes_nothing() -> None:
-    twice = line({"id": 6, "result": {"turn": {"id": "other"}}}) + line({"id": 6, "error": {"message": "no"}})
+    twice = line({"id": "$ID", "result": {"turn": {"id": "other"}}}) + line({"id": "$ID", "error": {"message": "no"}})
     ending = await end_of(twice, message("ANSWER"), done())
     assert (ending.status, ending.turn) == ("completed", "U")
 

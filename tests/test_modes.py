@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 from peer import opened, request
 
-from adapters.codex.modes import Access, access_of, differences, layers_that_say, thread_params
+from adapters.codex.folders import Folders, lay_out
+from adapters.codex.modes import Access, access_of, differences, thread_params
 from adapters.contract import MODES, Mode
 
+HOME = {"HOME": "/home/a"}
 
-def access(mode: Mode = "read-only", **fields: Any) -> Access:
-    return access_of(request(mode=mode, **fields), codex_home="/home/a/.codex", profile="p-1")
+
+def access(mode: Mode = "read-only", folders: Folders | None = None, **fields: Any) -> Access:
+    given = request(mode=mode, **fields)
+    return access_of(given, folders or lay_out(given, HOME, codex_home="/home/a/.codex"), profile="p-1")
 
 
 def asked(given: Access) -> dict[str, Any]:
@@ -31,21 +35,11 @@ def test_a_sandboxed_mode_is_a_profile_with_a_denied_path_and_never_a_sandbox(mo
 
 
 @pytest.mark.rule("rule.futureTurnsProtected")
-def test_what_decides_about_later_turns_stays_read_only_below_a_writable_folder() -> None:
-    given = access("write", cwd="/home/a", protected=("/home/a/.config/cc-agents", "/home/a/.claude"))
-    files = asked(given)["config"]["permissions"]["p-1"]["filesystem"]
-    for path in ("/home/a/.codex", "/home/a/.config/cc-agents", "/home/a/.claude"):
-        assert files[path] == "read"
-
-
-@pytest.mark.rule("rule.extraWritableFolders")
-def test_added_and_extra_folders_are_roots_in_write_mode_alone(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    folders = {"add_dirs": (str(tmp_path / "link"),), "writable_dirs": ("/srv/data", str(tmp_path / "real"))}
-    assert access("write", **folders).roots == (str(tmp_path / "real"), "/srv/data")
-    assert access("read-only", **folders).roots == access("yolo", **folders).roots == ()
-    assert access("write", add_dirs=("/",), cwd="/").roots == ()
+def test_what_is_kept_is_read_what_lies_on_the_way_is_write_and_a_denied_path_wins() -> None:
+    folders = Folders(roots=("/r",), pinned=("/r/way",), read_only=("/r/way/kept", "/run/x"), denied=("/run/x",))
+    files = asked(access("write", folders))["config"]["permissions"]["p-1"]["filesystem"]
+    kinds = {"/r": "write", "/r/way": "write", "/r/way/kept": "read", "/run/x": "deny"}
+    assert {path: files[path] for path in kinds} == kinds
 
 
 @pytest.mark.rule("rule.modes")
@@ -58,8 +52,21 @@ def test_the_network_is_off_unless_asked_for_or_yolo() -> None:
 @pytest.mark.parametrize("network", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_an_answer_that_says_what_was_asked_has_no_difference(mode: Mode, network: bool) -> None:
-    given = access(mode, network=network, add_dirs=("/srv/lib",))
+    folders = Folders(roots=("/srv/lib",), pinned=("/srv/lib/way",), denied=("/x",)) if mode == "write" else None
+    given = access(mode, folders, network=network)
     assert differences(given, "m", opened(asked(given))) == []
+
+
+@pytest.mark.rule("rule.readBack")
+@pytest.mark.parametrize("mode", MODES)
+def test_commands_that_would_run_elsewhere_are_a_difference_in_a_sandbox(mode: Mode) -> None:
+    given = access(mode)
+    answer = opened(asked(given))
+    for named in ([{"environmentId": "local"}, {"environmentId": "devbox"}], [{"environmentId": "remote"}], [5], 5, []):
+        found = differences(given, "m", {**answer, "thread": {"id": "T", "environments": named}})
+        assert bool(found) is (mode != "yolo"), (named, found)
+    alone = {**answer, "thread": {"id": "T", "environments": [{"environmentId": "local", "cwd": "/"}]}}
+    assert differences(given, "m", alone) == []
 
 
 FIELDS = ("sandbox", "approvalPolicy", "activePermissionProfile", "cwd", "model")
@@ -95,16 +102,3 @@ def test_anything_else_in_a_field_is_a_difference_and_never_an_exception(mode: M
 @pytest.mark.rule("rule.readBack")
 def test_every_difference_is_said_at_once() -> None:
     assert len(differences(access("write"), "m", {})) == 7
-
-
-@pytest.mark.rule("rule.readBack")
-def test_layers_are_named_by_kind_and_file_and_ours_is_left_out() -> None:
-    layers: list[dict[str, Any]] = [
-        {"name": {"type": "sessionFlags"}, "config": {"sandbox_mode": "x"}},
-        {"name": {"type": "user", "file": "/c.toml"}, "config": {"sandbox_mode": "x", "model": "m", "tui": {}}},
-        {"name": {"type": "project", "dotCodexFolder": "/p/.codex"}, "config": {"approval_policy": None}},
-        {"name": "odd", "config": {"permissions": {}}},
-        {"name": None, "config": 5},
-        {},
-    ]
-    assert layers_that_say(layers) == ["user /c.toml: sandbox_mode, model", "odd: permissions"]

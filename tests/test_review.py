@@ -48,6 +48,17 @@ def test_a_review_runs_in_the_mode_that_is_asked_and_read_only_if_nothing_is(use
     assert user.run("review", "--json", "--model", "nope").outcome["error"]["reason"] == "unknown_model"
 
 
+@pytest.mark.rule("rule.review")
+@pytest.mark.parametrize("root", [True, False], ids=["as 0.171 says it", "as 0.145 says it"])
+def test_a_review_has_begun_when_the_reviewer_s_own_turn_has(user: User, root: bool) -> None:
+    inner = {"id": "t-inner", "items": [], "status": "inProgress", **({"rootTurnId": "$turn"} if root else {})}
+    begins = {"notify": {"method": "turn/started", "params": {"threadId": "$thread", "turn": inner}}}
+    user.plays([{"start": "reply"}, begins, *REVIEW[1:]])
+    told = user.run("review", "--json").completed().outcome
+    events = [json.loads(line) for line in user.run("events", told["job"]).out.splitlines()]
+    assert [e["turn"] for e in events if e["event"] == "begun"] == [told["turn"]]
+
+
 SCHEMA = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
 
 

@@ -6,98 +6,17 @@ Serves rule.serve and rule.schemasHold. The client library (jsonrpcclient) makes
 from __future__ import annotations
 
 import json
-import os
-import select
 import signal
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
-from jsonrpcclient import Error, Ok, parse, request
 from schemas import valid
-from test_jobs import background, status, until
+from serve_client import serve
+from test_jobs import FROM_CWD, background, status, until
 from turns import ANSWER, PATIENCE_S, SILENCE, START, User, ended, wait_for
 
+from fake_app_server.shim import write_shim
+
 pytestmark = pytest.mark.rule("rule.serve")
-
-
-class Client:
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.process = process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self.stdin, self.stdout = process.stdin, process.stdout
-        self.notes: list[dict[str, Any]] = []
-        self.answers: dict[Any, dict[str, Any]] = {}
-        self._rest = b""
-
-    def say(self, data: bytes) -> None:
-        os.write(self.stdin.fileno(), data)
-
-    def ask(self, method: str, **params: Any) -> Any:
-        """The id of a question that was sent."""
-        message = request(method, params=params)
-        self.say(json.dumps(message).encode() + b"\n")
-        return message["id"]
-
-    def answer(self, ident: Any) -> Ok | Error:
-        self.until(lambda: ident in self.answers)
-        return parse(self.answers[ident])  # type: ignore[return-value]
-
-    def call(self, method: str, **params: Any) -> Any:
-        found = self.answer(self.ask(method, **params))
-        assert isinstance(found, Ok), found
-        return found.result
-
-    def fault(self, method: str, **params: Any) -> Error:
-        found = self.answer(self.ask(method, **params))
-        assert isinstance(found, Error), found
-        return found
-
-    def run(self, **params: Any) -> str:
-        job: str = self.call("turn/run", **params)["job"]
-        return job
-
-    def outcome(self, job: str) -> dict[str, Any]:
-        self.until(lambda: any(n["method"] == "turn/ended" and n["params"]["job"] == job for n in self.notes))
-        return next(
-            n["params"]["outcome"] for n in self.notes if n["method"] == "turn/ended" and n["params"]["job"] == job
-        )
-
-    def events(self, job: str) -> list[dict[str, Any]]:
-        return [n["params"]["event"] for n in self.notes if n["method"] == "turn/event" and n["params"]["job"] == job]
-
-    def until(self, fact: Any) -> None:
-        end = time.monotonic() + PATIENCE_S
-        while not fact():
-            ready, _, _ = select.select([self.stdout], [], [], max(0.0, end - time.monotonic()))
-            assert ready, f"nothing came: {self.notes[-3:]} {self.answers}"
-            data = os.read(self.stdout.fileno(), 1 << 20)
-            assert data, "serve closed its output"
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            for line in lines:
-                self._take(json.loads(line))
-
-    def _take(self, message: dict[str, Any]) -> None:
-        assert message["jsonrpc"] == "2.0"
-        if "method" in message:
-            self.notes.append(message)
-        else:
-            self.answers[message["id"]] = message
-
-    def hang_up(self) -> int:
-        self.stdin.close()
-        self.process.wait(PATIENCE_S)
-        return self.process.returncode
-
-
-@contextmanager
-def serve(user: User) -> Iterator[Client]:
-    with ended(user.start("serve", stdin=subprocess.PIPE)) as process:
-        yield Client(process)
 
 
 def test_a_turn_is_run_its_events_are_told_and_its_outcome_comes_last(user: User) -> None:
@@ -127,7 +46,7 @@ def test_the_answer_to_turn_run_comes_before_any_of_its_events(user: User) -> No
 
 def test_many_turns_at_once_have_each_their_own_answer(user: User) -> None:
     user.env["CC_AGENTS_CAPS"] = "codex=10"
-    user.plays([*START, {"msg": ["from $cwd", "final_answer"]}, {"done": "completed"}])
+    user.plays([*START, FROM_CWD, {"done": "completed"}])
     with serve(user) as client:
         asked = {}
         for n in range(10):
@@ -136,7 +55,7 @@ def test_many_turns_at_once_have_each_their_own_answer(user: User) -> None:
             asked[client.ask("turn/run", prompt="x", cwd=str(folder), label=str(n))] = str(folder)
         jobs = {client.answer(i).result["job"]: folder for i, folder in asked.items()}  # type: ignore[union-attr]
         for job in jobs:
-            assert client.outcome(job)["effective"]["cwd"] == jobs[job]
+            assert client.outcome(job)["final_text"] == f"from {jobs[job]}"
         listed = client.call("jobs/list", limit=10)["jobs"]
         assert {j["job"] for j in listed} == set(jobs)
         assert client.hang_up() == 0
@@ -276,3 +195,24 @@ def test_a_line_without_an_end_is_still_read_and_stdin_may_be_a_file(user: User)
         out, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     assert {json.loads(line)["id"] for line in out.splitlines()} == {"a", "b"}
+
+
+@pytest.mark.rule("rule.batch")
+def test_two_hundred_turns_at_once_have_each_their_own_answer_and_one_failure_is_only_one(user: User) -> None:
+    user.env["CC_AGENTS_CAPS"] = "codex=16"
+    good = user.plays([*START, FROM_CWD, {"done": "completed"}])
+    bad = write_shim(user.root / "bad", scenario=[*START, {"err": ["serverOverloaded", False]}, {"done": "failed"}])
+    user.codex_is(f'case "$PWD" in */n77) exec {bad} "$@";; esac; exec {good} "$@"')
+    with serve(user) as client:
+        asked = {}
+        for n in range(200):
+            (user.root / f"n{n}").mkdir()
+            asked[client.ask("turn/run", prompt="x", cwd=str(user.root / f"n{n}"), label=f"n{n}")] = f"n{n}"
+        client.until(lambda: len(client.answers) == len(asked))
+        jobs = {client.answers[ident]["result"]["job"]: name for ident, name in asked.items()}
+        client.until(lambda: sum(n["method"] == "turn/ended" for n in client.notes) == len(asked))
+        outcomes = {n["params"]["job"]: n["params"]["outcome"] for n in client.notes if n["method"] == "turn/ended"}
+        assert client.hang_up() == 0
+    answers = {jobs[job]: outcome["final_text"] for job, outcome in outcomes.items()}
+    assert answers == {f"n{n}": "" if n == 77 else f"from {user.root}/n{n}" for n in range(200)}
+    assert [jobs[job] for job, outcome in outcomes.items() if outcome["status"] != "completed"] == ["n77"]

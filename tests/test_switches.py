@@ -1,6 +1,7 @@
 """What is switched off, as arguments and as a thread's configuration.
 
-Serves rule.mcpOff, rule.providerToolsOff, rule.hooksOff, rule.goalsOff, rule.secretsKept. Each switch on the real Codex, opened again when it is taken out: tests_live.
+Serves rule.mcpOff, rule.providerToolsOff, rule.hooksOff, rule.goalsOff, rule.secretsKept. On the real Codex, each
+opened again when it is taken out: tests_live.
 """
 
 from __future__ import annotations

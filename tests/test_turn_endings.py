@@ -76,7 +76,7 @@ def test_a_resume_that_is_never_answered_is_named_and_bounded(user: User) -> Non
 
 
 @pytest.mark.parametrize(
-    "answer", [None, {}, {"turn": {}}, {"turn": {"id": ""}}, b'{"id":6,"result":null}\n'], ids=repr
+    "answer", [None, {}, {"turn": {}}, {"turn": {"id": ""}}, b'{"id":"$ID","result":null}\n'], ids=repr
 )
 async def test_a_turn_start_that_brings_no_turn_ends_at_the_start_limit(answer: Any) -> None:
     ending = await converse(Codex(answers={"turn/start": answer}), limits=SHORT)
@@ -93,7 +93,7 @@ async def test_what_was_taken_for_our_turn_is_given_back_when_codex_names_anothe
         notice("turn/started", **stranger, turn={"id": "V"}),
         notice("item/completed", **stranger, item=item),
         notice("thread/tokenUsage/updated", **stranger, tokenUsage=usage),
-        line({"id": 6, "result": {"turn": {"id": TURN}}}),
+        line({"id": "$ID", "result": {"turn": {"id": TURN}}}),
     ]
     own = notice("thread/tokenUsage/updated", tokenUsage={"total": {"totalTokens": 620}})
     ending = await converse(Codex([*early, started(), message("A"), own, done()], answers={"turn/start": None}))

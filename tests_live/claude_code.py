@@ -28,7 +28,8 @@ PLUGIN = CHECKOUT / "plugin"
 SESSION_S = 90.0  # a session takes 2 to 5 s on two cores
 FACT_S = 30.0
 POLL_S = 0.02
-NO_MODULES = json.dumps({"pluginConfigs": {"cc-plugin-sec-default@builtin": {"options": {"allowManagedModsOnly": True}}}})
+GUARD = "cc-plugin-sec-default@builtin"  # Claude Code's own judge of modules; it hears managed settings alone
+NO_MODULES = json.dumps({"pluginConfigs": {GUARD: {"options": {"allowManagedModsOnly": True}}}})
 
 COMMAND = """\
 #!/bin/sh

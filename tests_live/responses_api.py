@@ -139,6 +139,11 @@ class ScriptedModel:
         with self._changed:
             self._steps += steps
 
+    def drop_rest(self) -> None:
+        """Forget the steps that were not asked for: another turn begins."""
+        with self._changed:
+            del self._steps[len(self.requests) :]
+
     def wait_for_requests(self, count: int, timeout_s: float = REQUEST_WAIT_S) -> Request:
         """The `count`-th request (from 1), as soon as it is there. Raises TimeoutError."""
         with self._changed:

@@ -177,7 +177,8 @@ def test_codex_reviews_uncommitted_changes_and_changes_against_a_base(
         told = json.loads(ran.stdout)
         assert "Nothing is wrong here." in told["final_text"]
         assert told["effective"]["sandbox"]["type"] == "readOnly"
-        assert told["usage"] is not None
+        assert told["usage"] is None  # Codex tells none of a review: null, and never a made-up 0
+        assert b'"begun"' in cc_agents("events", told["job"]).stdout
 
 
 def _repository(folder: Path) -> None:

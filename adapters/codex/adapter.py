@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from adapters.codex import binary, modes, switches
+from adapters.codex import binary, folders, modes, switches, worktrees
 from adapters.codex.plan import CodexPlan
 from adapters.contract import (
     MODES,
@@ -44,15 +44,27 @@ class CodexAdapter:
         home = codex_home(environ)
         if environ.get("CODEX_HOME") and not os.path.isdir(home):
             problems.append(Problem(reason="bad_request", message=f"CODEX_HOME is {home}, which is not a folder"))
-        if problems or found is None:
+        if request.mode != "yolo" and (file := switches.other_executors(home)):
+            message = f"{file} sends commands to another executor, where the mode can't be shown to hold: move it away"
+            problems.append(Problem(reason="mode_not_enforced", message=message))
+        if found is None:
             raise Refused(*problems)
-        access = modes.access_of(request, codex_home=home, profile=f"cc-agents-{os.urandom(8).hex()}")
+        laid_out = folders.lay_out(request, environ, codex_home=home, codex=binary.parts(found))
+        if problems := [*problems, *laid_out.problems]:
+            raise Refused(*problems)
+        access = modes.access_of(request, laid_out, profile=f"cc-agents-{os.urandom(8).hex()}")
         off = switches.switches_for(request.mode, network=access.network)
         argv = [found.path, "app-server", *switches.flags(off, switches.user_servers(home))]
-        plan = CodexPlan(binary=found, codex_home=home, access=access, switches=off, client_version=VERSION)
-        return Resolved(
-            request=request, argv=tuple(argv), env=switches.environment(environ), cwd=request.cwd, plan=plan
+        plan = CodexPlan(
+            binary=found,
+            codex_home=home,
+            access=access,
+            switches=off,
+            client_version=VERSION,
+            warnings=worktrees.outside(request, laid_out),
         )
+        env = switches.environment(environ) | ({"TMPDIR": laid_out.tmpdir} if laid_out.tmpdir else {})
+        return Resolved(request=request, argv=tuple(argv), env=env, cwd=request.cwd, plan=plan)
 
     async def preview(self, channel: Channel, resolved: Resolved, limits: Limits) -> Preview:
         from adapters.codex import preview

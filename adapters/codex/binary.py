@@ -82,3 +82,15 @@ def _entrypoint(manifest: str) -> str | None:
     except (OSError, ValueError, AttributeError):
         return None  # older packages have none: the known places follow
     return entry if isinstance(entry, str) else None
+
+
+def parts(found: Binary) -> tuple[str, ...]:
+    """The files and folders that make this codex: who can write one, decides what the next turn runs."""
+    around = [os.path.dirname(os.path.realpath(found.path))]
+    if found.shim is not None:
+        around += [_up(os.path.realpath(found.path), 2), _up(found.shim, 2)]
+    return (found.command, *around)
+
+
+def _up(path: str, levels: int) -> str:
+    return path if levels == 0 else _up(os.path.dirname(path), levels - 1)

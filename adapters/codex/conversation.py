@@ -14,11 +14,12 @@ from typing import Any
 
 import anyio
 
-from adapters.codex import catalog, modes, switches
+from adapters.codex import catalog, layers, modes
 from adapters.codex.plan import CodexPlan
 from adapters.codex.session import Session, greet, judge
+from adapters.codex.survey import MODE_NOT_ENFORCED, Survey, survey
 from adapters.codex.tracker import Tracker
-from adapters.codex.watch import MODE_NOT_ENFORCED, Bell, End, Watch, failed
+from adapters.codex.watch import Bell, End, Watch, failed
 from adapters.codex.wire import TurnStartParams, mapping, need_str, review_params, user_input
 from adapters.contract import (
     Channel,
@@ -47,7 +48,7 @@ class Conversation:
         self._control = control
         self._limits = limits
         self._bell = Bell()
-        self._tracker = Tracker(events, time.monotonic, self._bell.ring)
+        self._tracker = Tracker(events, time.monotonic, self._bell.ring, no_hooks=self._request.mode != "yolo")
         self._peer = Peer(
             channel,
             on_notification=self._tracker.on_notification,
@@ -57,6 +58,7 @@ class Conversation:
         self._effective = Effective(
             mode=self._request.mode, cwd=self._request.cwd, codex={"path": self._plan.binary.path, "version": None}
         )
+        self._survey: Survey
         self._opening = anyio.CancelScope()
         self._turn_open = False
 
@@ -126,8 +128,13 @@ class Conversation:
             self._tracker.warn(warning)
         if problems or choice.model is None:
             return problems
+        if self._request.thread is not None and await self._has_queue(self._request.thread):
+            message = (
+                f"thread {self._request.thread} has queued messages, which Codex would run first: see `codex resume`"
+            )
+            return [Problem(reason="thread_busy", message=message)]
         try:
-            response = await self._open_thread(session, choice.model.value)
+            response = await self._open_thread(self._survey.thread_config(), choice.model.value)
         except RpcError as error:
             return [_thread_problem(error, self._request.thread)]
         return self._read_back(session, choice.model.value, response)
@@ -135,23 +142,20 @@ class Conversation:
     # --- greet ------------------------------------------------------------------------------------------------
 
     async def _greet(self) -> tuple[Session, catalog.Choice, list[Problem], list[str]]:
-        session = await greet(self._peer, self._request.cwd, self._plan.client_version, self._limits.start_s)
+        session = await greet(self._peer, self._request, self._plan.client_version, self._limits.start_s)
         choice, problems, warnings = judge(session, self._request)
-        servers = self._servers(session)
-        off = tuple(f"mcp_servers.{name}" for name in servers)
+        found = self._survey = survey(self._plan, session)
         self._effective = dataclasses.replace(
             self._effective,
             model=choice.model,
             effort=choice.effort,
             network=self._plan.access.network,
             writable_roots=self._writable_roots(),
-            switched_off=(*off, *(s.key for s in self._plan.switches)),
+            switched_off=found.switched_off,
             codex={"path": self._plan.binary.path, "version": str(session.version) if session.version else None},
         )
-        return session, choice, problems, warnings
-
-    def _servers(self, session: Session) -> tuple[str, ...]:
-        return switches.configured_servers(session.config)
+        warnings = [*warnings, *self._plan.access.folders.warnings, *self._plan.warnings, *found.warnings]
+        return session, choice, [*problems, *found.problems], warnings
 
     def _writable_roots(self) -> tuple[str, ...]:
         access = self._plan.access
@@ -159,8 +163,15 @@ class Conversation:
 
     # --- the thread -------------------------------------------------------------------------------------------
 
-    async def _open_thread(self, session: Session, model: str) -> Mapping[str, Any]:
-        config = switches.thread_config(self._plan.switches, self._servers(session))
+    async def _has_queue(self, thread: str) -> bool:
+        """Would a resume start turns by itself? Before queues were there, none can."""
+        try:
+            queue = await self._peer.request("thread/queue/list", {"threadId": thread}, self._limits.start_s)
+        except RpcError:
+            return False
+        return bool(queue.get("data"))
+
+    async def _open_thread(self, config: dict[str, Any], model: str) -> Mapping[str, Any]:
         params = modes.thread_params(self._plan.access, config)
         params["model"] = model
         if self._request.thread is None:
@@ -197,14 +208,15 @@ class Conversation:
 
     def _read_back(self, session: Session, model: str, response: Mapping[str, Any]) -> list[Problem]:
         found = modes.differences(self._plan.access, model, response)
-        layers = modes.layers_that_say(session.layers)
-        where = f" (set by {'; '.join(layers)})" if layers and found else ""
+        sayers = layers.layers_that_say(session.layers)
+        where = f" (set by {'; '.join(sayers)})" if sayers and found else ""
         return [Problem(reason=MODE_NOT_ENFORCED, message=f"{text}{where}") for text in found]
 
     # --- the turn ---------------------------------------------------------------------------------------------
 
     def _start_turn(self) -> None:
         if self._request.review is not None:
+            self._tracker.reviews = True
             self._submit("review/start", review_params(self._tracker.thread or "", self._request.review.base))
             return
         params: TurnStartParams = {

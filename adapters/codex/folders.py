@@ -62,12 +62,17 @@ def lay_out(
         roots=tuple(r for r in roots if r != cwd),
         pinned=tuple(p for p in pinned if p not in roots),
         read_only=read_only,
-        # what isn't there can't be mounted over inside a mount that is read-only; nor does it have to be
-        denied=tuple(d for d in denied if os.path.exists(d) or not _any_within(os.path.dirname(d), read_only)),
+        denied=_deniable(denied, read_only),
         tmpdir=tmpdir,
         problems=tuple(problems),
         warnings=(*warnings, *unkept),
     )
+
+
+def _deniable(denied: tuple[str, ...], read_only: tuple[str, ...]) -> tuple[str, ...]:
+    """What isn't there can't be mounted over inside a mount that is read-only; nor does it have to be. One is needed."""
+    found = tuple(d for d in denied if os.path.exists(d) or not _any_within(os.path.dirname(d), read_only))
+    return found or denied
 
 
 def within(path: str, folder: str) -> bool:

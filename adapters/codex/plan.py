@@ -16,3 +16,4 @@ class CodexPlan:
     access: Access
     switches: tuple[Switch, ...]
     client_version: str
+    warnings: tuple[str, ...] = ()

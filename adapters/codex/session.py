@@ -1,7 +1,8 @@
 """The start of a conversation: who answers, what is configured, which models there are, who is signed in.
 
-Owns initialize, config/read, model/list and account/read, sent at once because none needs another's answer. They
-start nothing (codex-facts sections 1 and 5). Does not own threads or turns. Serves rule.catalogCheck.
+Owns initialize, config/read, configRequirements/read, model/list and account/read, sent at once because none needs
+another's answer. They start nothing (codex-facts sections 1 and 5). Does not own threads or turns.
+Serves rule.catalogCheck.
 """
 
 from __future__ import annotations
@@ -28,36 +29,48 @@ class Session:
     version: Version | None
     config: Mapping[str, Any]
     layers: tuple[Mapping[str, Any], ...]
+    requirements: Mapping[str, Any]
     models: tuple[ModelInfo, ...]
     signed_in: bool
 
 
-async def greet(peer: Peer, cwd: str, client_version: str, start_s: float) -> Session:
-    """Raises PeerError or RpcError when Codex doesn't answer one of the four."""
-    initialized = say_hello(peer, client_version)
-    config_read = peer.post("config/read", {"cwd": cwd, "includeLayers": True})
+async def greet(peer: Peer, request: AgentRequest, client_version: str, start_s: float) -> Session:
+    """Raises PeerError or RpcError when Codex doesn't answer one of the five."""
+    # a thread's queue can only be asked for with the experimental part of the protocol
+    initialized = say_hello(peer, client_version, experimental=request.thread is not None)
+    config_read = peer.post("config/read", {"cwd": request.cwd, "includeLayers": True})
+    requirements = peer.post("configRequirements/read", {})
     model_list = peer.post("model/list", {"includeHidden": True})
     account_read = peer.post("account/read", {})
 
-    user_agent = need_str("initialize", await initialized.wait(start_s), "userAgent")
+    version = Version.from_wire(need_str("initialize", await initialized.wait(start_s), "userAgent"))
     config = await config_read.wait(start_s)
     models = await _all_models(peer, await model_list.wait(start_s), start_s)
     account = await account_read.wait(start_s)
     layers = config.get("layers")
     return Session(
-        version=Version.from_wire(user_agent),
+        version=version,
         config=mapping(config.get("config")),
         layers=tuple(map(mapping, layers)) if isinstance(layers, list) else (),
+        requirements=mapping((await requirements.wait(start_s)).get("requirements")) if _is_known(version) else {},
         models=models,
         signed_in=account.get("account") is not None or account.get("requiresOpenaiAuth") is not True,
     )
 
 
-def say_hello(peer: Peer, client_version: str) -> Pending:
+def _is_known(version: Version | None) -> bool:
+    """An older one may not know every method asked here, and is refused by its version."""
+    return version is None or version >= OLDEST
+
+
+def say_hello(peer: Peer, client_version: str, *, experimental: bool = False) -> Pending:
     """Introduces us; the answer to initialize is the Pending's."""
+    capabilities: dict[str, Any] = {"optOutNotificationMethods": list(UNREAD_NOTIFICATIONS)}
+    if experimental:
+        capabilities["experimentalApi"] = True
     hello: InitializeParams = {
         "clientInfo": {"name": CLIENT_NAME, "title": CLIENT_NAME, "version": client_version},
-        "capabilities": {"optOutNotificationMethods": list(UNREAD_NOTIFICATIONS)},
+        "capabilities": capabilities,
     }
     initialized = peer.post("initialize", {**hello})
     peer.notify("initialized")

@@ -39,7 +39,11 @@ SANDBOXED: tuple[Mode, ...] = ("read-only", "write")
 SWITCHES: tuple[Switch, ...] = (
     Switch(key="features.apps", value=False, why="connectors act outside the sandbox"),
     Switch(key="features.plugins", value=False, why="plugins bring MCP servers of their own"),
+    Switch(
+        key="features.skill_mcp_dependency_install", value=False, why="a skill installs and starts MCP servers with it"
+    ),
     Switch(key="features.goals", value=False, why="a goal starts turns by itself"),
+    Switch(key="features.memories", value=False, why="memories start work of their own, at the model and on disk"),
     Switch(key="features.unbounded_connection_retries", value=False, why="a turn without a connection would never end"),
     Switch(key="check_for_update_on_startup", value=False, why="a turn asks no registry"),
     Switch(key="features.hooks", value=False, modes=SANDBOXED, why="hooks run outside the sandbox"),
@@ -49,6 +53,12 @@ SWITCHES: tuple[Switch, ...] = (
         value=False,
         modes=SANDBOXED,
         why="the snapshot runs rc files outside the sandbox",
+    ),
+    Switch(
+        key="features.use_legacy_landlock",
+        value=False,
+        modes=SANDBOXED,
+        why="the old sandbox can't deny a path, and Codex then refuses every command",
     ),
     Switch(
         key="web_search", value="disabled", modes=SANDBOXED, with_network=False, why="the provider's search has network"
@@ -69,8 +79,18 @@ SWITCHES: tuple[Switch, ...] = (
     ),
 )
 
-# Claude Code's own variables, and ours but for the marker of the turn, are nobody's business in Codex.
-NOT_FOR_CODEX = re.compile(r"^(ANTHROPIC_|CLAUDE|CC_AGENTS_)")
+# Sub-agents are Codex's own and stay on, but a role of the user's is a layer of configuration above ours: 0.145 starts
+# its MCP servers and its `notify`, and takes its word for the environment.
+NO_AGENTS = Switch(
+    key="agents.enabled", value=False, modes=SANDBOXED, why="a role of its own could undo what is switched off here"
+)
+
+# Claude Code's own variables, and ours but for the marker of the turn, are nobody's business in Codex. The last
+# ones would send the commands to another machine.
+NOT_FOR_CODEX = re.compile(r"^(ANTHROPIC_|CLAUDE|CC_AGENTS_|CODEX_EXEC_SERVER_)")
+
+# As Codex has it: these are kept from commands unless the user's configuration says otherwise.
+SECRET = re.compile(r"KEY|SECRET|TOKEN", re.IGNORECASE)
 
 # A server starts only under a name of this form; others are rejected by Codex itself (codex-facts section 1).
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -125,6 +145,47 @@ def user_servers(codex_home: str) -> tuple[str, ...]:
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The user's environment without Claude Code's variables and ours."""
     return {k: v for k, v in environ.items() if not NOT_FOR_CODEX.match(k)}
+
+
+# --- what only the configuration itself tells -------------------------------------------------------------------
+
+
+def secret_settings(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The variables with a secret's name that `[shell_environment_policy.set]` gives to every command."""
+    policy = config.get("shell_environment_policy")
+    given = policy.get("set") if isinstance(policy, Mapping) else None
+    return tuple(sorted(name for name in given if SECRET.search(name))) if isinstance(given, Mapping) else ()
+
+
+def without(config: dict[str, Any], secrets: Iterable[str]) -> dict[str, Any]:
+    """A thread's `config` with an empty value for each of those variables: a table can't lose a key."""
+    for name in secrets:
+        config.setdefault("shell_environment_policy", {}).setdefault("set", {})[name] = ""
+    return config
+
+
+def roles(config: Mapping[str, Any], folders: Iterable[str]) -> tuple[str, ...]:
+    """The user's own roles for sub-agents: tables of `[agents]`, and files below `agents` in a layer's folder."""
+    agents = config.get("agents")
+    found = {str(n) for n, v in agents.items() if isinstance(v, Mapping)} if isinstance(agents, Mapping) else set()
+    for folder in folders:
+        for path, dirs, files in os.walk(os.path.join(folder, "agents")):
+            found |= {os.path.splitext(f)[0] for f in files if f.endswith(".toml")}
+            found |= {d for d in dirs if os.path.islink(os.path.join(path, d))}  # not looked into: it may go round
+    return tuple(sorted(found))
+
+
+def other_executors(codex_home: str) -> str | None:
+    """The file that sends commands somewhere else than to this machine's sandbox, if there is one."""
+    path = os.path.join(codex_home, "environments.toml")
+    try:
+        with open(path, "rb") as file:
+            named = tomllib.load(file).get("environments")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return path
+    return path if named else None
 
 
 def _toml(value: Any) -> str:

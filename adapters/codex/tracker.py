@@ -36,13 +36,17 @@ MCP_RUNNING = ("starting", "ready")
 
 
 class Tracker:
-    def __init__(self, events: Events, clock: Callable[[], float], changed: Callable[[], None]) -> None:
+    def __init__(
+        self, events: Events, clock: Callable[[], float], changed: Callable[[], None], *, no_hooks: bool = False
+    ) -> None:
         self._emit = events
         self._clock = clock
         self._changed = changed
+        self._no_hooks = no_hooks
         self.thread: str | None = None
         self.turn: str | None = None
         self.turn_asked = False
+        self.reviews = False  # what was asked for is a review
         self.started = False
         self.answer = Answer()
         self._usage = tokens.TurnUsage(fresh=True)
@@ -54,7 +58,7 @@ class Tracker:
         self.error_at: float | None = None
         self.refusal: TurnError | None = None
         self.idle_at: float | None = None  # the thread is idle although the turn has not ended
-        self.breach: str | None = None  # the MCP server that started
+        self.breach: str | None = None  # what started although it was switched off
         self.declined: list[dict[str, str]] = []
         self.warnings: list[str] = []
         self.dropped_notes = 0
@@ -70,6 +74,7 @@ class Tracker:
             "thread/status/changed": self._on_thread_status,
             "error": self._on_error,
             "mcpServer/startupStatus/updated": self._on_mcp_status,
+            "hook/started": self._on_hook,
             "account/rateLimits/updated": self._on_rate_limits,
             "warning": self._on_warning,
             "configWarning": self._on_warning,
@@ -144,16 +149,18 @@ class Tracker:
         return self.turn is not None and params.get("threadId") == self.thread and params.get("turnId") == self.turn
 
     def _on_turn_started(self, params: Mapping[str, Any]) -> None:
-        turn = text_of(mapping(params.get("turn")), "id")
+        turn = text_of(mapping(params.get("turn")), "rootTurnId", "id")
         if params.get("threadId") != self.thread:
             if isinstance(child := params.get("threadId"), str):
                 self._busy_children.add(child)
             return
-        if self.turn is None and self.turn_asked:
+        if self.turn is None and self.turn_asked and not self.reviews:
             self.turn_answered(turn)  # the answer to turn/start is late or lost
-        if turn == self.turn and self.thread is not None and not self.started:
+        # the reviewer has a turn of its own inside the one that was asked for; 0.145 doesn't say which is its root
+        own = turn == self.turn or (self.reviews and self.turn is not None)
+        if own and self.turn is not None and self.thread is not None and not self.started:
             self.started = True
-            self._emit(BegunEvent(thread=self.thread, turn=turn))
+            self._emit(BegunEvent(thread=self.thread, turn=self.turn))
             self._changed()
 
     def _on_turn_completed(self, params: Mapping[str, Any]) -> None:
@@ -243,12 +250,20 @@ class Tracker:
             retry_at=self._retry_at,
         )
 
+    def _breached(self, what: str) -> None:
+        self.breach = self.breach or what
+        self._changed()
+
+    def _on_hook(self, params: Mapping[str, Any]) -> None:
+        if self._no_hooks:
+            run = mapping(params.get("run"))
+            self._breached(f"a hook ({text_of(run, 'eventName', 'id') or 'unnamed'})")
+
     def _on_mcp_status(self, params: Mapping[str, Any]) -> None:
         name = text_of(params, "name") or "(unnamed)"
         status = params.get("status")
         if status in MCP_RUNNING:
-            self.breach = self.breach or name
-            self._changed()
+            self._breached(f"MCP server {name!r}")
         else:
             why = text_of(params, "error", "failureReason")
             self.warn(f"MCP server {name} did not start: {why or status}")

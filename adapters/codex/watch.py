@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import anyio
 from anyio.abc import TaskGroup
 
+from adapters.codex.survey import MODE_NOT_ENFORCED
 from adapters.codex.tracker import Tracker
 from adapters.codex.wire import TurnInterruptParams, TurnSteerParams, mapping, user_input
 from adapters.contract import Control, Limits, PeerError, Status, Steer, Stop, TurnError
@@ -22,8 +23,6 @@ from adapters.jsonrpc import Peer, RpcError
 LATE_ITEM_GRACE_S = 0.5  # an answer may come after turn/completed; 50 ms were seen in the field
 ERROR_GRACE_S = 2.0  # at most, from a final `error` to the turn/completed that should follow at once
 STEER_ANSWER_S = 10.0  # turn/steer is answered at once, also while a command runs
-
-MODE_NOT_ENFORCED = "mode_not_enforced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +95,7 @@ class Watch:
         """The end, when there is one now: the order says which fact outweighs which."""
         tracker, now = self._tracker, self._clock()
         if tracker.breach is not None:
-            message = (
-                f"MCP server {tracker.breach!r} started although it was switched off: the mode can't be shown to hold"
-            )
+            message = f"{tracker.breach} started although it was switched off: the mode can't be shown to hold"
             return End(status="failed", error=failed(MODE_NOT_ENFORCED, message))
         if tracker.refusal is not None:
             return End(status="refused", error=tracker.refusal, confirmed=True)
@@ -204,11 +201,12 @@ class Watch:
     async def _interrupt(self, stop: Stop) -> End:
         """Asks Codex and waits for its word within the grace; before turn/started it would refuse and run on."""
         with anyio.move_on_after(self._limits.grace_s):
-            turn = self._tracker.turn if self._tracker.started else None
-            while turn is not None:
-                turn = await self._ask_to_interrupt(turn)
-            while self._tracker.started and self._tracker.completed is None and not self._peer.ended:
-                await self._bell.wait(self._limits.grace_s)
+            async with anyio.create_task_group() as asking:
+                if self._tracker.started and self._tracker.turn is not None:
+                    asking.start_soon(self._ask_to_interrupt, self._tracker.turn)
+                while self._tracker.started and self._tracker.completed is None and not self._peer.ended:
+                    await self._bell.wait(self._limits.grace_s)
+                asking.cancel_scope.cancel()  # the end came before the answer
         if self._tracker.completed is not None:
             end = self._completed()
             if end.status != "interrupted":
@@ -216,8 +214,13 @@ class Watch:
         confirmed = self._tracker.completed is not None
         return End(status="interrupted", error=failed(stop.reason, stop.message), confirmed=confirmed)
 
-    async def _ask_to_interrupt(self, turn: str) -> str | None:
-        """Answers the turn id to try next: Codex may name the one that really runs."""
+    async def _ask_to_interrupt(self, turn: str | None) -> None:
+        """Tries again where Codex names another turn as the one that really runs."""
+        while turn is not None:
+            turn = await self._asked_to_interrupt(turn)
+
+    async def _asked_to_interrupt(self, turn: str) -> str | None:
+        """The turn id to try next."""
         params: TurnInterruptParams = {"threadId": self._tracker.thread or "", "turnId": turn}
         try:
             await self._peer.request("turn/interrupt", {**params}, self._limits.grace_s)

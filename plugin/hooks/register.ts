@@ -40,6 +40,8 @@ const prompts = new Map<string, string>()
 const asked: string[] = []
 /** The thread of each agent's running turn, once Codex has begun it. */
 const running = new Map<string, string>()
+/** What the running turn of each agent does, for its row. */
+const doing = new Map<string, string>()
 
 // --- what is asked ------------------------------------------------------------------------------------------
 
@@ -83,7 +85,7 @@ async function environment($: EngineInterface, options: Record<string, unknown>)
   return env
 }
 
-const launcher = (root: string): string[] => ['python3', '-I', '-S', `${root}/bin/cc-agents`]
+const launcher = (root: string): string[] => ['python3', '-I', '-S', `${root}/servers/launcher.py`]
 
 const threadFile = (env: Record<string, string>, agent: string): string =>
   `${env.CLAUDE_PLUGIN_DATA}/agents/${agent}.json`
@@ -174,6 +176,7 @@ async function* turn($: EngineInterface, me: Agent, task: string, options: Recor
     for await (const piece of child) {
       if (piece.stream === 'stderr') {
         stderr = (stderr + piece.text).slice(-4000)
+        show($, me.id, piece.text)
         yield piece.text
         continue
       }
@@ -190,8 +193,20 @@ async function* turn($: EngineInterface, me: Agent, task: string, options: Recor
     stderr += `\n${error instanceof Error ? error.message : String(error)}`
   } finally {
     running.delete(me.id)
+    doing.delete(me.id)
   }
   return outcome ?? without(stderr, 'the cc-agents command ended without a word')
+}
+
+/** The newest status line into the agent's row. */
+function show($: EngineInterface, agent: string, text: string): void {
+  const line = text.trimEnd().split('\n').at(-1)!
+  doing.set(agent, line.replace(/^cc-agents: +([\d.]+s )?/, ''))
+  try {
+    $.ui.invalidate('ui.render')
+  } catch {
+    // a surface that draws no rows: the turn goes on
+  }
 }
 
 async function adviceOf($: EngineInterface): Promise<Record<string, Record<string, string>>> {
@@ -211,7 +226,8 @@ async function told($: EngineInterface, verb: string, args: string, options: Rec
   const argv = [...launcher($.plugin.root), verb === 'setup' ? 'plugin-setup' : verb, ...given]
   const init = { env: await environment($, options), timeoutMs: verb === 'setup' ? SETUP_MS : COMMAND_MS }
   const done = await $.process.run(argv, init)
-  return [done.stdout, done.stderr].map(text => text.trimEnd()).filter(text => text !== '').join('\n') || 'nothing to show'
+  const said = [done.stdout, done.stderr].map(text => text.trimEnd()).filter(text => text !== '').join('\n')
+  return said.includes('\n') ? `\n${said}` : said || 'nothing to show' // a table begins on a line of its own
 }
 
 /** Says `text` into the agent's running turn; false when Codex did not take it. */
@@ -264,6 +280,12 @@ export const register: Register = (on, options) => {
     messages.set(to, [...(messages.get(to) ?? []), message]) // whoever it is: an agent that has ended is in no list
     return next(e)
   }).catch(($, e, next) => next(e))
+
+  // The agent's row says what its turn does, in the place of the words that it was started with.
+  on('ui.render', { component: 'AgentRow' }, ($, e, next) => {
+    const label = doing.get(e.props.id)
+    return label === undefined ? next(e) : next({ ...e, props: { ...e.props, label } })
+  })
 
   on('command.run', async ($, e, next) => {
     if (FORKS.includes(e.command)) asked.push(e.args)

@@ -100,7 +100,8 @@ def in_background(request: TurnRequest, settings: Settings, as_json: bool) -> in
             sys.stderr.write(f"cc-agents: {ended['status']}: {line}\n")
         return int(ended["exit_code"])
     if "state" not in word:
-        sys.stderr.write(f"cc-agents: the sidecar died at its start; {word.get('dir', 'no job')} may tell why\n")
+        why = word.get("fault") or f"see {word['dir']}" if "dir" in word else word.get("fault", "it told nothing")
+        sys.stderr.write(f"cc-agents: the sidecar died at its start: {why}\n")
         return EXIT_FAILED
     if "why" in word:
         sys.stderr.write(f"cc-agents: {word['why']}\n")

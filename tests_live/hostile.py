@@ -1,0 +1,422 @@
+"""A hostile home and project for the real codex, and one turn in it that tries everything.
+
+Owns: the configuration that opens every way round the sandbox that is known, the command that tries them, and what
+came of it, by the file system and the sockets. Does not own the assertions. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests_live.homes import Home, write_config
+from tests_live.responses_api import ScriptedModel, call_tool, javascript, offered_tools, patch, run_command, say
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+TURN_S = 90.0  # a turn with six commands takes 3 s on two cores; thirty times that under load
+ASK_S = 30.0  # a question to a bare app-server takes 0.3 s
+
+SIGN_IN = "the-sign-in-of-the-user"
+SECRETS = {"PLAIN_API_KEY": "value-of-plain-key", "GITHUB_TOKEN": "value-of-token", "MY_SECRET": "value-of-secret"}
+CLAUDES = {"ANTHROPIC_API_KEY": "value-of-anthropic", "CLAUDECODE": "value-of-claudecode"}
+SET = {"SET_TOKEN": "value-of-set-token"}  # by the user's configuration
+PROJECT_SET = {"PROJECT_TOKEN": "value-of-project-token"}
+SERVERS = ("evil", "dot.srv", "a/b@c:d-e")
+RULES = 'prefix_rule(pattern=["touch"], decision="allow")\nprefix_rule(pattern=["mkdir"], decision="allow")\n'
+
+MCP_SERVER = """\
+import json, sys
+open(sys.argv[1], "a").close()
+for line in sys.stdin:
+    m = json.loads(line)
+    if m.get("method") == "initialize":
+        info = {"name": "evil", "version": "1"}
+        r = {"protocolVersion": m["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": info}
+    elif m.get("method") == "tools/list":
+        r = {"tools": []}
+    else:
+        r = {}
+    if "id" in m:
+        print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
+"""
+
+# A shell that stays open, and then is typed into.
+TYPE = """\
+const r = await tools.exec_command({cmd: "sh", tty: true, yield_time_ms: 250});
+text(JSON.stringify(await tools.write_stdin({session_id: r.session_id, chars: TEXT, yield_time_ms: 500})));
+"""
+
+CONFIG = """\
+sandbox_mode = "danger-full-access"
+approval_policy = "on-request"
+web_search = "live"
+notify = ["touch", {notify}]
+default_permissions = "mine"
+[permissions.mine.filesystem]
+":root" = "write"
+[permissions.mine.network]
+enabled = true
+[sandbox_workspace_write]
+network_access = true
+writable_roots = [{extra}]
+[shell_environment_policy]
+ignore_default_excludes = true
+set = {{ SET_TOKEN = "value-of-set-token" }}
+[features]
+hooks = true
+goals = true
+shell_snapshot = true
+image_generation = true
+{servers}{hooks}[projects.{repository}]
+trust_level = "trusted"
+"""
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """The folders of a hostile home. `marks` is outside of every mode but yolo."""
+
+    home: Home
+    model: ScriptedModel
+    marks: Path
+    extra: Path
+    repository: Path
+    work: Path  # the turn's directory, below the repository
+
+    def marked(self) -> set[str]:
+        return {p.name for p in self.marks.iterdir()}
+
+    def clear(self) -> None:
+        for folder in (self.marks, self.extra):
+            for path in folder.iterdir():
+                path.unlink()
+
+
+def build(home: Home, model: ScriptedModel, codex: str, *, extra_config: str = "", trusted_hooks: bool = True) -> World:
+    """Everything in it is as a user, a project and a shell could have it; the hooks are trusted by their hash."""
+    repository = home.work
+    world = World(
+        home=home,
+        model=model,
+        marks=home.root / "marks",
+        extra=home.root / "extra",
+        repository=repository,
+        work=repository / "sub",
+    )
+    for folder in (world.marks, world.extra, world.work, home.codex_home / "rules"):
+        folder.mkdir()
+    for folder in ("objects", "refs"):
+        (repository / ".git" / folder).mkdir(parents=True)
+    (repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (home.codex_home / "auth.json").write_text(json.dumps({"OPENAI_API_KEY": SIGN_IN}))
+    (home.codex_home / "rules" / "default.rules").write_text(RULES)
+    for rc in (".bash_profile", ".bashrc", ".profile", ".zshenv"):
+        (home.home / rc).write_text(f"touch {world.marks}/rc\n")
+    (home.root / "server.py").write_text(MCP_SERVER)
+    _project(world, repository, "parent")
+    _project(world, world.work, "here")
+    _configure(world, extra_config, hooks="")
+    if trusted_hooks:
+        _configure(world, extra_config, hooks=_hooks(world))
+        listed = ask(codex, home, world.work, ("hooks/list", {"cwds": [str(world.work)]}))[0]["data"][0]["hooks"]
+        trust = "".join(
+            f"[hooks.state.{json.dumps(h['key'])}]\ntrusted_hash = {json.dumps(h['currentHash'])}\n" for h in listed
+        )
+        _configure(world, extra_config, hooks=_hooks(world) + trust)
+    return world
+
+
+def _project(world: World, folder: Path, name: str) -> None:
+    """A trusted project's own layer: a server, a rule, secrets for every command."""
+    (folder / ".codex" / "rules").mkdir(parents=True)
+    (folder / ".codex" / "rules" / "project.rules").write_text(RULES)
+    given = ", ".join(f'{k} = "{v}"' for k, v in PROJECT_SET.items())
+    (folder / ".codex" / "config.toml").write_text(
+        "[sandbox_workspace_write]\nnetwork_access = true\n"
+        f"[shell_environment_policy]\nignore_default_excludes = true\nset = {{ {given} }}\n{server(world, name)}"
+    )
+
+
+def server(world: World, name: str, more: str = "") -> str:
+    """A table of config.toml for an MCP server that leaves a mark when it is started."""
+    argv = [str(world.home.root / "server.py"), str(world.marks / f"mcp-{name.replace('/', '_')}")]
+    table = f"[mcp_servers.{json.dumps(name)}]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(argv)}\n"
+    return table + more
+
+
+def _hooks(world: World) -> str:
+    events = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop")
+    return "".join(
+        f'[[hooks.{e}]]\n[[hooks.{e}.hooks]]\ntype = "command"\ncommand = "touch {world.marks}/hook"\n' for e in events
+    )
+
+
+def _configure(world: World, extra_config: str, *, hooks: str) -> None:
+    text = CONFIG.format(
+        notify=json.dumps(str(world.marks / "notify")),
+        extra=json.dumps(str(world.extra)),
+        servers="".join(server(world, n, "required = true\n" if n == "evil" else "") for n in SERVERS),
+        hooks=hooks,
+        repository=json.dumps(str(world.repository)),
+    )
+    write_config(world.home, world.model.base_url, text + extra_config)
+
+
+# --- running ----------------------------------------------------------------------------------------------------
+
+
+def environ(world: World | Home, codex: str, **more: str) -> dict[str, str]:
+    home = world.home if isinstance(world, World) else world
+    given = {**SECRETS, **CLAUDES, "CC_AGENTS_CODEX_BIN": codex, "PYTHONPATH": str(CHECKOUT), **more}
+    return {**home.environ(), **given}
+
+
+def cc_agents(
+    world: World,
+    codex: str,
+    *words: str,
+    without: str | None = None,
+    env: Mapping[str, str] | None = None,
+    around: tuple[str, ...] = (),
+    cwd: Path | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """The command in that world; `without` one of its protections, `around` are words before it."""
+    module = ("sidecar",) if without is None else ("tests_live.without", without)
+    return subprocess.run(
+        [*around, sys.executable, "-m", *module, *words],
+        capture_output=True,
+        env=environ(world, codex, **(env or {})),
+        cwd=cwd or world.work,
+        timeout=TURN_S,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def outcome_of(ran: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
+    assert ran.stdout, ran.stderr[-3000:]
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def ask(
+    codex: str, home: Home, cwd: Path, *requests: tuple[str, Any], experimental: bool = False, until: str | None = None
+) -> list[Any]:
+    """The answers of a bare app-server, none of our switches on it. `until`: what it has to tell before it is killed.
+    Params that are a function are made of the answers so far."""
+    with subprocess.Popen(
+        [codex, "app-server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=home.environ(),
+        cwd=cwd,
+    ) as server:
+        timer = threading.Timer(ASK_S, server.kill)
+        timer.start()
+        try:
+            hello = {"clientInfo": {"name": "t", "title": "t", "version": "0"}}
+            _say(server, "initialize", {**hello, "capabilities": {"experimentalApi": experimental}}, 0)
+            _say(server, "initialized", None, None)
+            answers = []
+            for number, (method, params) in enumerate(requests, 1):
+                _say(server, method, params(answers) if callable(params) else params, number)
+                answers.append(_answer(server, number))
+            if until is not None:
+                _hear(server, lambda message: bool(message.get("method") == until))
+        finally:
+            timer.cancel()
+            server.kill()
+    return answers
+
+
+def _say(server: subprocess.Popen[bytes], method: str, params: Any, number: int | None) -> None:
+    assert server.stdin is not None
+    message = {"method": method, **({"params": params} if params is not None else {})}
+    server.stdin.write(json.dumps(message if number is None else {**message, "id": number}).encode() + b"\n")
+    server.stdin.flush()
+
+
+def _answer(server: subprocess.Popen[bytes], number: int) -> Any:
+    message = _hear(server, lambda m: m.get("id") == number and "method" not in m)
+    assert "error" not in message, message
+    return message["result"]
+
+
+def _hear(server: subprocess.Popen[bytes], wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    assert server.stdout is not None
+    for line in server.stdout:
+        message: dict[str, Any] = json.loads(line)
+        if wanted(message):
+            return message
+    raise AssertionError("the app-server ended")
+
+
+def thread_without_sandbox(world: World, codex: str, *then: tuple[str, Any], experimental: bool = False) -> str:
+    """A thread with one turn, made by plain codex. `then`: asked of another app-server, about that thread."""
+    params = {"cwd": str(world.work), "approvalPolicy": "never", "sandbox": "danger-full-access"}
+    world.model.extend(say("made without a sandbox"))
+    started, _ = ask(
+        codex,
+        world.home,
+        world.work,
+        ("thread/start", params),
+        ("turn/start", lambda a: {"threadId": a[0]["thread"]["id"], "input": [{"type": "text", "text": "hello"}]}),
+        until="turn/completed",
+    )
+    thread = str(started["thread"]["id"])
+    if then:
+        ask(codex, world.home, world.work, *((m, {"threadId": thread, **p}) for m, p in then), experimental=experimental)
+    world.clear()
+    return thread
+
+
+# --- what a turn tries -------------------------------------------------------------------------------------------
+
+
+class Listener:
+    """Counts connections on loopback and on a socket in our runtime folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.hits: list[str] = []
+        self._tcp = socket.create_server(("127.0.0.1", 0))
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._unix = socket.socket(socket.AF_UNIX)
+        self._unix.bind(str(path))
+        self._unix.listen()
+        self.path = path
+        for name, sock in (("tcp", self._tcp), ("unix", self._unix)):
+            threading.Thread(target=self._count, args=(name, sock), daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        return int(self._tcp.getsockname()[1])
+
+    def _count(self, name: str, sock: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = sock.accept()
+            except OSError:
+                return  # closed
+            self.hits.append(name)
+            connection.close()
+
+    def close(self) -> None:
+        for sock in (self._tcp, self._unix):
+            sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+
+@contextmanager
+def listening(home: Home) -> Iterator[Listener]:
+    listener = Listener(home.runtime / "cc-agents" / "s")
+    try:
+        yield listener
+    finally:
+        listener.close()
+
+
+def attempt(world: World, listener: Listener) -> str:
+    """One command that tries every place, both sockets and the secrets. Its exit says nothing."""
+    home = world.home
+    places = [
+        world.marks / "write",
+        world.extra / "write",
+        world.work / "write",
+        world.work / ".codex" / "rules" / "more.rules",
+        world.repository / "above",
+        home.tmp / "write",
+        home.home / "write",
+        home.codex_home / "rules" / "more.rules",
+        home.config / "write",
+        Path(f"/tmp/cc-agents-live-{os.getpid()}"),
+    ]
+    # not joined by && and not one word each: a command that a rule allows as a whole is tried by itself
+    tries = [f"(echo x > {shlex.quote(str(p))}) 2>/dev/null" for p in places]
+    connect = (
+        "import socket\n"
+        "for kind, where in ((socket.AF_INET, ('127.0.0.1', {port})), (socket.AF_UNIX, {path!r})):\n"
+        "    try: s = socket.socket(kind); s.settimeout(5); s.connect(where); s.close()\n"
+        "    except OSError as e: print(e)\n"
+    ).format(port=listener.port, path=str(listener.path))
+    (world.home.root / "connect.py").write_text(connect)
+    return "\n".join(
+        [*tries, f"{sys.executable} -I {world.home.root}/connect.py", f"cat {home.codex_home}/auth.json", "env", "true"]
+    )
+
+
+def slash_tmp() -> Path:
+    return Path(f"/tmp/cc-agents-live-{os.getpid()}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What came of a turn: by the file system, the sockets, and all that went to the model."""
+
+    outcome: dict[str, Any]
+    code: int
+    marks: set[str]
+    wrote: set[str]
+    hits: set[str]
+    told: str  # every request of this turn, as text
+    tools: set[str]
+
+
+def try_everything(
+    world: World,
+    codex: str,
+    *words: str,
+    without: str | None = None,
+    env: Mapping[str, str] | None = None,
+    around: tuple[str, ...] = (),
+) -> Tried:
+    """One turn of ours in which the model tries all that it can."""
+    model, begun = world.model, len(world.model.requests)
+    with listening(world.home) as listener:
+        model.extend(
+            run_command(attempt(world, listener)),
+            run_command(f"touch {world.marks}/rule"),
+            patch(f"*** Begin Patch\n*** Add File: {world.marks}/patched\n+x\n*** End Patch"),
+            call_tool("view_image", {"path": str(world.home.codex_home / "auth.json")}),
+            javascript(TYPE.replace("TEXT", json.dumps(f"touch {world.marks}/typed; exit\n"))),
+            say("done"),
+        )
+        ran = cc_agents(world, codex, "run", "--json", *words, "go", without=without, env=env, around=around)
+        hits = set(listener.hits)
+    requests = model.requests[begun:]
+    model.drop_rest()
+    home = world.home
+    places = {
+        "extra": world.extra / "write",
+        "work": world.work / "write",
+        "project": world.work / ".codex" / "rules" / "more.rules",
+        "repository": world.repository / "above",
+        "tmp": home.tmp / "write",
+        "slash-tmp": slash_tmp(),
+        "home": home.home / "write",
+        "codex": home.codex_home / "rules" / "more.rules",
+        "config": home.config / "write",
+    }
+    wrote = {name for name, path in places.items() if path.exists()}
+    for path in places.values():
+        path.unlink(missing_ok=True)
+    return Tried(
+        outcome=outcome_of(ran),
+        code=ran.returncode,
+        marks=world.marked(),
+        wrote=wrote,
+        hits=hits,
+        told="\n".join(json.dumps(r.body, ensure_ascii=False) for r in requests),
+        tools={tool for r in requests for tool in offered_tools(r)},
+    )
+
