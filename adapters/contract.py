@@ -172,6 +172,7 @@ class Effective:
     network: bool | None = None
     cwd: str = ""
     switched_off: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()  # beyond what was asked: "read-only <path>", "unreadable <path>", "TMPDIR=<path>"
     codex: Mapping[str, Any] = field(default_factory=dict)  # {path, version}
 
 
@@ -302,6 +303,40 @@ class Recalls(Protocol):
 
         Raises PeerError; its reason is `thread_unknown` when the harness doesn't know thread or turn.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of `doctor`: what was looked at, how it is, and what its reader can do about it."""
+
+    level: Literal["ok", "warning", "failure"]
+    name: str
+    text: str
+    todo: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A harmless command that shows whether the harness' sandbox works on this machine. `judge` gets its exit code,
+    or None when it had to be ended, and what it said."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    judge: Callable[[int | None, str], Finding]
+
+
+@runtime_checkable
+class Examinable(Protocol):
+    """An adapter that has more to tell `doctor` than its check and preview do."""
+
+    def examine(self, request: AgentRequest, environ: Mapping[str, str]) -> tuple[Finding, ...]:
+        """What can be seen without a process. Never raises Refused: what is wrong is a finding."""
+        ...
+
+    def trial(self, resolved: Resolved, forbidden: str) -> Trial:
+        """`forbidden` is a path that a read-only turn must not be able to make."""
         ...
 
 

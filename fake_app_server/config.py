@@ -103,7 +103,9 @@ class Config:
         if self._flags:
             layers.append({"name": {"type": "sessionFlags"}, "version": VERSION, "config": self._flags})
         if self._layers is not None:
-            return layers + [{"version": VERSION, "config": {}, **layer} for layer in self._layers]
+            given = [{"version": VERSION, "config": {}, **layer} for layer in self._layers]
+            above = [layer for layer in given if layer["name"]["type"] in MANAGED]
+            return above + layers + [layer for layer in given if layer not in above]
         file = os.path.join(codex_home(), "config.toml")
         name = {"type": "user", "file": file, "profile": None}
         layers.append({"name": name, "version": VERSION, "config": self._user})

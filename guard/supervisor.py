@@ -14,7 +14,7 @@ import select
 import sys
 import time
 
-from guard.processes import Proc, read_stat
+from guard.processes import Proc
 from guard.record import Record, json_text
 from guard.ways import LinuxWay, PollingWay, close_above_2, hurry, kill_group
 
@@ -87,7 +87,7 @@ class Guard:
         try:
             os.setpgid(self.app_pid, self.app_pid)
             procs = self.tree.scan()
-            me, app = read_stat(guard) or self.tree.known[self.app_pid], self.tree.known[self.app_pid]
+            me, app = self.way.read(guard), self.tree.known[self.app_pid]
             self.record = Record(path=self.record_path, turn=self.turn, guard=me, app_server=app)
             self.record.update(procs)
             os.write(opener, b"!")

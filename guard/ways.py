@@ -47,6 +47,10 @@ class LinuxWay:
     def tree(self) -> Tree:
         return Tree(proc_pids(), proc_table, by_group=False)
 
+    def read(self, pid: int) -> Proc:
+        """A process that is known to live. Raises OSError."""
+        return found(read_stat(pid))
+
     def send(self, proc: Proc, *signums: int) -> None:
         try:
             fd = os.pidfd_open(proc.pid)
@@ -93,11 +97,22 @@ class PollingWay:
         pids, table = (proc_pids, proc_table) if self.has_proc else (ps_pids, ps_table)
         return Tree(pids(), table, by_group=True)
 
+    def read(self, pid: int) -> Proc:
+        if self.has_proc:
+            return found(read_stat(pid))
+        return found(next((p for p in ps_table(set())[1] if p.pid == pid), None))
+
     def send(self, proc: Proc, *signums: int) -> None:
         if self.has_proc:
             send_checked(proc, *signums)
         else:
             send_now(proc.pid, *signums)  # the look that found it is just over; numbers return far later
+
+
+def found(proc: Proc | None) -> Proc:
+    if proc is None:
+        raise OSError(errno.ESRCH, "the process table doesn't show the guard")
+    return proc
 
 
 def prctl(option: int, value: int) -> int:

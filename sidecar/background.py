@@ -24,6 +24,7 @@ from sidecar.render import View
 from sidecar.request import TurnRequest
 
 LOG = "sidecar.log"  # in the job's folder: the status lines, and what a fault of ours would print
+MOST_DESCRIPTORS = 1 << 20  # a limit of "unlimited" is no number to count to
 
 Word = dict[str, Any]
 
@@ -88,7 +89,7 @@ def detach(keep: int) -> None:
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     os.closerange(3, keep)
-    os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(keep + 1, min(os.sysconf("SC_OPEN_MAX"), MOST_DESCRIPTORS))
 
 
 class Caller:

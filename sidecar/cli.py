@@ -30,6 +30,7 @@ COMMANDS = {
     "steer": "say something to a running turn",
     "interrupt": "end a running turn",
     "slots": "who has the slots",
+    "doctor": "look at the whole chain, and say what to do where it doesn't hold",
     "usage": "tokens by day, model, directory and thread",
     "reap": "end what dead turns have left",
     "models": "the models and efforts that Codex offers",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sidecar.marks import limit_mark
-from sidecar.process_table import Proc, boot_id, environment, limit, linux_ended_children, pids, read_proc
+from sidecar.process_table import Proc, boot_id, environment, limit, linux_ended_children, pids, read_proc, same_start
 
 __all__ = ["MARKER", "Adopted", "end_survivors", "environment", "find_survivors", "guard_ends", "owner_alive", "pids"]
 
@@ -44,7 +44,7 @@ def owner_alive(record: Record) -> bool:
     """Does the guard of this record still live? Then the turn is its business."""
     guard = record["guard"]
     proc = read_proc(guard["pid"]) if record["boot_id"] == boot_id() else None
-    return proc is not None and proc.start_time == guard["start_time"]
+    return proc is not None and same_start(proc.start_time, guard["start_time"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ def by_record(record: Record | None, table: dict[int, Proc]) -> set[int]:
     if record is None or record["boot_id"] != boot_id():
         return set()
     entries = [record["app_server"], *record["groups"]]
-    known = [p for e in entries if (p := table.get(e["pid"])) and p.start_time == e["start_time"]]
+    known = [p for e in entries if (p := table.get(e["pid"])) and same_start(p.start_time, e["start_time"])]
     groups = {p.pgid for p in known}
     return {p.pid for p in known} | {p.pid for p in table.values() if p.pgid in groups}
 
@@ -173,7 +173,7 @@ def guard_ends(record: Record, within_s: float) -> bool:
         if time.monotonic() > until:
             return False
         guard = read_proc(record["guard"]["pid"])
-        if guard is not None and guard.start_time == record["guard"]["start_time"]:
+        if guard is not None and same_start(guard.start_time, record["guard"]["start_time"]):
             signal_each([guard], signal.SIGCONT)  # says nothing to one that runs
         time.sleep(LOOK_S)
     return True

@@ -89,6 +89,7 @@ class Outcome:
                 **_plain(effective),
                 "writable_roots": list(effective.writable_roots),
                 "switched_off": list(effective.switched_off),
+                "added": list(effective.added),
             },
             "thread": self.thread,
             "turn": self.turn,

@@ -26,6 +26,11 @@ class Proc:
         return self.pid, self.start_time
 
 
+def same_start(one: int, other: int) -> bool:
+    """Exact in clock ticks; in seconds the two who tell may have rounded differently."""
+    return abs(one - other) <= (0 if sys.platform == "linux" else 1)
+
+
 # --- Linux ----------------------------------------------------------------------------------------------------
 
 

@@ -39,6 +39,11 @@ def span(seconds: float) -> str:
     return "0s"
 
 
+def is_older(since: float, than_s: float) -> bool:
+    """Is it longer than that ago, since a Unix time?"""
+    return time.time() - since > than_s
+
+
 def state_of(view: JobView) -> str:
     """queued, running, died, torn; of an ended job how it ended."""
     return (view.status or "ended") if view.state == "ended" else view.state

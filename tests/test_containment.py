@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from turns import ANSWER, alive, pids_in
+from turns import ANSWER, alive, living, pids_in
 from whole import (
     GONE_S,
     KILL,
@@ -177,6 +177,29 @@ def test_below_another_subreaper_that_reaps_nothing_all_of_a_killed_command_ends
     nothing_is_left(user)
 
 
+UNSHARE = ("unshare", "--pid", "--fork", "--mount-proc")
+
+
+def no_namespaces() -> bool:
+    try:
+        return subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode != 0
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.skipif(no_namespaces(), reason="`unshare --pid` is not allowed here")
+@pytest.mark.rule("rule.untilNoChildren")
+def test_as_pid_1_of_a_container_the_command_ends_all_before_it_tells_the_outcome(user: WholeUser) -> None:
+    """The kernel ends a container with its pid 1: what counts is what was ended before."""
+    user.plays({"turn": [*user.leaves(*SHAPES), *ANSWER[1:]]})
+    words = [*UNSHARE, sys.executable, "-m", "sidecar", "run", "--json", "do it"]
+    ran = subprocess.run(words, env=user.env, cwd=user.work, capture_output=True, timeout=PATIENCE_S, check=True)
+    told = json.loads(ran.stdout)
+    assert (told["status"], told["final_text"]) == ("completed", "ANSWER")
+    assert told["processes_ended"] >= len(SHAPES)
+    wait_for(lambda: not living(f"{user.root}/"))  # by the environment: its pids are the container's own
+
+
 # --- the guard is killed --------------------------------------------------------------------------------------
 
 
@@ -294,6 +317,7 @@ def test_the_way_of_macos_ends_by_record_and_marker_what_a_killed_guard_leaves(u
         ran = user.finish(cli)
     assert user.survivors() == []
     ran.ended_as("failed", "app_server_exited", 9)
+    assert "guard" in ran.error["message"]
 
 
 def seen(user: WholeUser) -> bool:

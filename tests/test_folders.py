@@ -175,7 +175,9 @@ def test_the_whole_file_system_is_no_writable_folder(machine: Machine) -> None:
 def test_an_added_folder_may_hold_the_directory_or_lie_in_it(machine: Machine) -> None:
     assert machine.lay_out(add_dirs=(str(machine.root),)).roots == (str(machine.root),)
     (machine.work / "sub").mkdir()
-    assert machine.lay_out(add_dirs=(str(machine.work / "sub"), str(machine.work))).roots == (str(machine.work / "sub"),)
+    assert machine.lay_out(add_dirs=(str(machine.work / "sub"), str(machine.work))).roots == (
+        str(machine.work / "sub"),
+    )
 
 
 @pytest.mark.rule("rule.futureTurnsProtected")
@@ -186,7 +188,9 @@ def test_an_added_folder_that_holds_codexs_home_keeps_it(machine: Machine) -> No
 
 
 @pytest.mark.rule("rule.futureTurnsProtected")
-@pytest.mark.parametrize("place", ["/", "HOME", "HOME/.codex", "HOME/.codex/tmp", "ROOT", "HOME/gone", "relative", "HOME/.claude.json"])
+@pytest.mark.parametrize(
+    "place", ["/", "HOME", "HOME/.codex", "HOME/.codex/tmp", "ROOT", "HOME/gone", "relative", "HOME/.claude.json"]
+)
 def test_a_tmpdir_that_is_no_temporary_folder_is_replaced_and_told(machine: Machine, place: str) -> None:
     (machine.home / ".codex" / "tmp").mkdir()
     named = place.replace("HOME", str(machine.home)).replace("ROOT", str(machine.root))

@@ -81,8 +81,16 @@ def test_layers_below_ours_do_not_outrank_and_odd_ones_do_no_harm() -> None:
     assert outranking(below, {}, OFF, [], secrets=True) == []
     off = {"name": MANAGED, "config": {"features": {"hooks": True}}, "disabledReason": "x"}
     assert outranking([off, OURS], {}, OFF, [], secrets=True) == []
-    odd: list[dict[str, Any]] = [{}, {"name": 5, "config": 5}, {"config": {"features": 5, "mcp_servers": {"n": 1}}}, OURS]
-    assert outranking(odd, {"hooks": 5, "featureRequirements": 5}, [s for s in OFF if "." in s.key], ["n"], secrets=True) == []
+    odd: list[dict[str, Any]] = [
+        {},
+        {"name": 5, "config": 5},
+        {"config": {"features": 5, "mcp_servers": {"n": 1}}},
+        OURS,
+    ]
+    assert (
+        outranking(odd, {"hooks": 5, "featureRequirements": 5}, [s for s in OFF if "." in s.key], ["n"], secrets=True)
+        == []
+    )
 
 
 @pytest.mark.rule("rule.mcpOff")

@@ -13,6 +13,7 @@ from turns import ANSWER, START, User
 pytestmark = pytest.mark.rule("rule.approvalsNever")
 
 END = ANSWER[1:]
+REJECTED = {"rejection": "cc-agents runs every turn without approvals"}
 SHAPES: dict[str, tuple[dict[str, Any], str]] = {
     "item/commandExecution/requestApproval": ({"decision": "decline"}, "git push"),
     "item/fileChange/requestApproval": ({"decision": "decline"}, ""),
@@ -20,8 +21,8 @@ SHAPES: dict[str, tuple[dict[str, Any], str]] = {
     "item/tool/requestUserInput": ({"answers": {}}, ""),
     "mcpServer/elicitation/request": ({"action": "decline"}, "May I?"),
     "item/tool/call": ({"contentItems": [], "success": False}, "lookup"),
-    "applyPatchApproval": ({"decision": "denied"}, ""),
-    "execCommandApproval": ({"decision": "denied"}, "git push"),
+    "applyPatchApproval": ({"decision": {"denied": REJECTED}}, ""),
+    "execCommandApproval": ({"decision": {"denied": REJECTED}}, "git push"),
 }
 PARAMS: dict[str, dict[str, Any]] = {
     "item/commandExecution/requestApproval": {"command": "git push"},

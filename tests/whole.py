@@ -62,10 +62,10 @@ class WholeUser(User):
 
     def survivors(self) -> list[str]:
         """Every living process of a turn: by what it wrote down itself, and by this user's folders."""
-        told = [
-            f"{pid} ({path.name})" for path in (self.root / "pids").glob("*") for pid in pids_in(path) if alive(pid)
-        ]
-        return told + living(f"{self.root}/")
+        found = {int(words.split()[0]): words for words in living(f"{self.root}/")}
+        for path in (self.root / "pids").glob("*"):
+            found.update({pid: f"{pid} ({path.name})" for pid in pids_in(path) if alive(pid)})
+        return list(found.values())
 
     def record(self) -> dict[str, Any] | None:
         """The guard's, of the newest job that has one."""

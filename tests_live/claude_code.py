@@ -25,8 +25,8 @@ from tests_live.messages_api import ScriptedClaude
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PLUGIN = CHECKOUT / "plugin"
-SESSION_S = 90.0  # a session takes 2 to 5 s on two cores
-FACT_S = 30.0
+SESSION_S = 240.0  # a session takes 2 to 5 s on two idle cores; on loaded ones it took 50
+FACT_S = 120.0  # the start of a session and of Codex behind it took 30 s on a loaded machine
 POLL_S = 0.02
 GUARD = "cc-plugin-sec-default@builtin"  # Claude Code's own judge of modules; it hears managed settings alone
 NO_MODULES = json.dumps({"pluginConfigs": {GUARD: {"options": {"allowManagedModsOnly": True}}}})
@@ -178,6 +178,13 @@ class Desk:
         """A whole session of one prompt."""
         with self.begun(claude, prompt, *words, **options) as session:
             return session.end()
+
+    def commands(self, claude: ScriptedClaude, *prompts: str) -> list[str]:
+        """One session of several prompts; what each gave."""
+        with self.begun(claude, prompts[0]) as session:
+            for prompt in prompts[1:]:
+                session.says({"type": "user", "message": {"role": "user", "content": prompt}})
+            return [str(result["result"]) for result in session.end().results]
 
 
 class Session:

@@ -21,6 +21,8 @@ from typing import Any
 
 from tests_live.homes import Home, write_config
 from tests_live.responses_api import ScriptedModel, call_tool, javascript, offered_tools, patch, run_command, say
+from tests_live.script import Item, outputs
+from tests_live.script import user_texts as user_texts_of
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 TURN_S = 90.0  # a turn with six commands takes 3 s on two cores; thirty times that under load
@@ -50,6 +52,7 @@ for line in sys.stdin:
         print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
 """
 
+STEPS = 7  # of the model in try_everything
 # A shell that stays open, and then is typed into.
 TYPE = """\
 const r = await tools.exec_command({cmd: "sh", tty: true, yield_time_ms: 250});
@@ -100,6 +103,15 @@ class World:
         for folder in (self.marks, self.extra):
             for path in folder.iterdir():
                 path.unlink()
+
+
+def bare(home: Home, model: ScriptedModel) -> World:
+    """The folders alone."""
+    names = {"marks": home.root / "marks", "extra": home.root / "extra"}
+    for folder in names.values():
+        folder.mkdir()
+    (home.root / "server.py").write_text(MCP_SERVER)
+    return World(home=home, model=model, repository=home.work, work=home.work, **names)
 
 
 def build(home: Home, model: ScriptedModel, codex: str, *, extra_config: str = "", trusted_hooks: bool = True) -> World:
@@ -182,7 +194,7 @@ def environ(world: World | Home, codex: str, **more: str) -> dict[str, str]:
 
 
 def cc_agents(
-    world: World,
+    world: World | Home,
     codex: str,
     *words: str,
     without: str | None = None,
@@ -196,7 +208,7 @@ def cc_agents(
         [*around, sys.executable, "-m", *module, *words],
         capture_output=True,
         env=environ(world, codex, **(env or {})),
-        cwd=cwd or world.work,
+        cwd=cwd or world.work,  # both have one
         timeout=TURN_S,
         check=False,
         stdin=subprocess.DEVNULL,
@@ -276,7 +288,9 @@ def thread_without_sandbox(world: World, codex: str, *then: tuple[str, Any], exp
     )
     thread = str(started["thread"]["id"])
     if then:
-        ask(codex, world.home, world.work, *((m, {"threadId": thread, **p}) for m, p in then), experimental=experimental)
+        ask(
+            codex, world.home, world.work, *((m, {"threadId": thread, **p}) for m, p in then), experimental=experimental
+        )
     world.clear()
     return thread
 
@@ -345,10 +359,10 @@ def attempt(world: World, listener: Listener) -> str:
     tries = [f"(echo x > {shlex.quote(str(p))}) 2>/dev/null" for p in places]
     connect = (
         "import socket\n"
-        "for kind, where in ((socket.AF_INET, ('127.0.0.1', {port})), (socket.AF_UNIX, {path!r})):\n"
+        f"for kind, where in ((socket.AF_INET, ('127.0.0.1', {listener.port})), (socket.AF_UNIX, {str(listener.path)!r})):\n"
         "    try: s = socket.socket(kind); s.settimeout(5); s.connect(where); s.close()\n"
         "    except OSError as e: print(e)\n"
-    ).format(port=listener.port, path=str(listener.path))
+    )
     (world.home.root / "connect.py").write_text(connect)
     return "\n".join(
         [*tries, f"{sys.executable} -I {world.home.root}/connect.py", f"cat {home.codex_home}/auth.json", "env", "true"]
@@ -365,6 +379,7 @@ class Tried:
 
     outcome: dict[str, Any]
     code: int
+    requests: int
     marks: set[str]
     wrote: set[str]
     hits: set[str]
@@ -382,12 +397,14 @@ def try_everything(
 ) -> Tried:
     """One turn of ours in which the model tries all that it can."""
     model, begun = world.model, len(world.model.requests)
+    world.clear()
     with listening(world.home) as listener:
         model.extend(
             run_command(attempt(world, listener)),
             run_command(f"touch {world.marks}/rule"),
             patch(f"*** Begin Patch\n*** Add File: {world.marks}/patched\n+x\n*** End Patch"),
             call_tool("view_image", {"path": str(world.home.codex_home / "auth.json")}),
+            call_tool("create_goal", {"objective": "go on for ever"}),
             javascript(TYPE.replace("TEXT", json.dumps(f"touch {world.marks}/typed; exit\n"))),
             say("done"),
         )
@@ -413,6 +430,7 @@ def try_everything(
     return Tried(
         outcome=outcome_of(ran),
         code=ran.returncode,
+        requests=len(requests),
         marks=world.marked(),
         wrote=wrote,
         hits=hits,
@@ -420,3 +438,16 @@ def try_everything(
         tools={tool for r in requests for tool in offered_tools(r)},
     )
 
+
+CHILD = "the task of the sub-agent"
+
+
+def parent_or_child(body: Mapping[str, Any], role: str | None = "evil", tries: tuple[str, ...] = ("env",)) -> Item:
+    """The next word of a turn that has one sub-agent: by whose history the model is asked to go on."""
+    said = outputs(body)
+    if CHILD in json.dumps(body["input"]) and "go" not in user_texts_of(body):
+        return run_command(tries[len(said)]) if len(said) < len(tries) else say("the sub-agent is done")
+    if not said:
+        more = {} if role is None else {"agent_type": role}
+        return call_tool("spawn_agent", {"message": CHILD, "task_name": "one", "fork_turns": "none", **more})
+    return call_tool("wait_agent", {"timeout_ms": 10_000}) if len(said) < 3 else say("done")

@@ -112,6 +112,6 @@ def test_nothing_of_claude_codes_environment_reaches_codex(desk: Desk) -> None:
     desk.plays(answers("ANSWER"))
     with ScriptedClaude(main=asks("go"), relay=relays()) as claude:
         desk.session(claude, modules=False, options={"effort": "high"})
-    env = desk.logged("start")[0]["env"]
+    env = next(start["env"] for start in desk.logged("start") if "app-server" in start["argv"])
     assert [n for n in env if n.startswith(("ANTHROPIC_", "CLAUDE", "CC_AGENTS_"))] == ["CC_AGENTS_TURN"]
     assert jobs(desk)[0]["outcome"]["effective"]["effort"]["source"] == "CLAUDE_PLUGIN_OPTION_EFFORT"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests_live.claude_code import CHECKOUT, PLUGIN, Desk
-from tests_live.messages_api import ScriptedClaude, says
-from tests_live.test_claude_code import answers, asks
+from tests_live.messages_api import ScriptedClaude, Turn, says, tool_result, uses
+from tests_live.test_claude_code import answers, asks, jobs
 
 
 @pytest.mark.rule("rule.agentIsReal")
@@ -37,13 +37,11 @@ def test_installed_from_the_marketplace_folder_the_agents_work(desk: Desk) -> No
 def test_the_commands_answer_without_a_model(desk: Desk) -> None:
     desk.plays(answers("THE ANSWER"))
     with ScriptedClaude() as claude:
-        desk.session(claude, "/cc-agents:ask go")
-        status = desk.session(claude, "/cc-agents:status").result
-        job = next(word for word in status.split() if word.startswith("j") and any(c.isdigit() for c in word))
-        result = desk.session(claude, f"/cc-agents:result {job}").result
-        ended = desk.session(claude, f"/cc-agents:interrupt {job}").result
-        refused = desk.session(claude, '/cc-agents:status "$(touch x)"').result
-    assert "completed" in status
+        assert desk.session(claude, "/cc-agents:ask go").result == "THE ANSWER"
+        job = jobs(desk)[0]["job"]
+        lines = [f"result {job}", f"interrupt {job}", "status", 'status "$(touch x)"']
+        result, ended, status, refused = desk.commands(claude, *(f"/cc-agents:{line}" for line in lines))
+    assert job in status
     assert "THE ANSWER" in result
     assert "no running turn" in ended
     assert "takes a job" in refused
@@ -54,9 +52,7 @@ def test_the_commands_answer_without_a_model(desk: Desk) -> None:
 @pytest.mark.rule("rule.fallbackTool")
 def test_without_modules_a_command_shows_what_its_tool_says(desk: Desk) -> None:
     desk.plays(answers("THE ANSWER"))
-    from tests_live.messages_api import tool_result, uses
-
-    main = [[uses("mcp__plugin_cc-agents_gpt__status")], lambda body: [says(tool_result(body))]]
+    main: list[Turn] = [[uses("mcp__plugin_cc-agents_gpt__status")], lambda body: [says(tool_result(body))]]
     with ScriptedClaude(main=main) as claude:
         said = desk.session(claude, "/cc-agents:status", "--permission-mode", "default", modules=False)
     assert "no jobs" in said.result

@@ -18,12 +18,14 @@ from adapters.contract import (
     Control,
     Ending,
     Events,
+    Finding,
     Limits,
     Mode,
     Preview,
     Problem,
     Refused,
     Resolved,
+    Trial,
 )
 from adapters.version import VERSION
 
@@ -84,6 +86,16 @@ class CodexAdapter:
         from adapters.codex import recall
 
         return await recall.recall(channel, resolved, thread, turn, limits)
+
+    def examine(self, request: AgentRequest, environ: Mapping[str, str]) -> tuple[Finding, ...]:
+        from adapters.codex import examine
+
+        return examine.examine(request, environ, codex_home(environ))
+
+    def trial(self, resolved: Resolved, forbidden: str) -> Trial:
+        from adapters.codex import examine
+
+        return examine.trial(resolved, forbidden)
 
     def start_again(self, message: str) -> bool:
         from adapters.codex.errors import is_busy_start

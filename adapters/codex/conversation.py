@@ -152,6 +152,7 @@ class Conversation:
             network=self._plan.access.network,
             writable_roots=self._writable_roots(),
             switched_off=found.switched_off,
+            added=self._plan.access.folders.added,
             codex={"path": self._plan.binary.path, "version": str(session.version) if session.version else None},
         )
         warnings = [*warnings, *self._plan.access.folders.warnings, *self._plan.warnings, *found.warnings]

@@ -36,6 +36,13 @@ class Folders:
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    @property
+    def added(self) -> tuple[str, ...]:
+        """What holds beyond what was asked, for the outcome."""
+        kept = (f"read-only {path}" for path in self.read_only if path not in self.denied)
+        unreadable = (f"unreadable {path}" for path in self.denied)
+        return (*kept, *unreadable, *((f"TMPDIR={self.tmpdir}",) if self.tmpdir else ()))
+
 
 def lay_out(
     request: AgentRequest, environ: Mapping[str, str], *, codex_home: str, codex: tuple[str, ...] = ()
@@ -70,7 +77,7 @@ def lay_out(
 
 
 def _deniable(denied: tuple[str, ...], read_only: tuple[str, ...]) -> tuple[str, ...]:
-    """What isn't there can't be mounted over inside a mount that is read-only; nor does it have to be. One is needed."""
+    """What isn't there can't be mounted over inside a read-only mount; nor does it have to be. One is needed."""
     found = tuple(d for d in denied if os.path.exists(d) or not _any_within(os.path.dirname(d), read_only))
     return found or denied
 

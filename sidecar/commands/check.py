@@ -65,5 +65,6 @@ def rows(effective: Effective) -> list[tuple[str, str]]:
         ("writable", ", ".join(effective.writable_roots) or ("everything" if effective.mode == "yolo" else "nothing")),
         ("network", "yes" if effective.network else "no"),
         ("switched off", ", ".join(effective.switched_off)),
+        ("added", ", ".join(effective.added)),
         ("codex", f"{effective.codex.get('version') or 'version unknown'} {effective.codex.get('path', '')}"),
     ]

@@ -1,0 +1,42 @@
+"""`cc-agents doctor`: looks at the whole chain that a turn needs, and says what to do where it doesn't hold."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+
+from adapters.contract import Finding
+from sidecar.outcome import EXIT_FAILED
+from sidecar.records import dump
+from sidecar.tables import plain
+
+NAME_WIDTH = 13  # of the longest name but a reason of a refusal
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cwd", metavar="DIR", help="the directory whose configuration counts (this one)")
+    parser.add_argument("--json", action="store_true", help="print one object: ok, findings")
+
+
+def run(args: argparse.Namespace) -> int:
+    from sidecar import doctor  # with most of us in it: not for --help
+
+    findings = []
+    for finding in doctor.examine(os.environ, args.cwd):
+        findings.append(finding)
+        if not args.json:
+            sys.stdout.write(line(finding))
+            sys.stdout.flush()
+    failed = any(f.level == "failure" for f in findings)
+    if args.json:
+        sys.stdout.buffer.write(
+            dump({"ok": not failed, "findings": [dataclasses.asdict(f) for f in findings]}, indent=2)
+        )
+    return EXIT_FAILED if failed else 0
+
+
+def line(finding: Finding) -> str:
+    todo = f"  -> {plain(finding.todo)}" if finding.todo else ""
+    return f"{finding.level:<7}  {finding.name:<{NAME_WIDTH}}  {plain(finding.text)}{todo}\n"
