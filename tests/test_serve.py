@@ -65,7 +65,7 @@ def test_the_end_of_stdin_ends_every_turn_and_leaves_no_process(user: User) -> N
     user.plays(SILENCE)
     with serve(user) as client:
         jobs = [client.run(prompt="x") for _ in range(2)]
-        wait_for(lambda: len(user.asked("turn/start")) == 2)
+        client.until(lambda: all(any(e["event"] == "begun" for e in client.events(job)) for job in jobs))
         client.stdin.close()
         outcomes = [client.outcome(job) for job in jobs]
         assert client.process.wait(PATIENCE_S) == 0

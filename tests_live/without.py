@@ -11,9 +11,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from adapters.codex import adapter, conversation, folders, layers, modes, survey, switches, tracker
+from adapters.codex import conversation, folders, layers, modes, switches, tracker
 from adapters.codex.folders import Folders
-from adapters.codex.switches import Switch
 from adapters.contract import AgentRequest
 
 
@@ -147,7 +146,6 @@ PROTECTIONS: dict[str, Callable[[], None]] = {
 
 def take_out(name: str) -> None:
     """Several are joined by "+"; a switch is named by its key."""
-    assert (Switch, adapter, survey)  # all seams are loaded before one is changed
     for part in name.split("+"):
         PROTECTIONS[part]() if part in PROTECTIONS else switch(part)
 

@@ -10,7 +10,7 @@ from typing import Any
 from adapters.contract import Refused
 from sidecar import foreground, outcome, paths
 from sidecar.config import Settings
-from sidecar.errors import EXIT_INTERRUPTED, EXIT_REFUSED, UserError
+from sidecar.errors import EXIT_INTERRUPTED, UserError
 from sidecar.outcome import EXIT_FAILED
 from sidecar.records import dump
 from sidecar.render import EventsView, JsonView, View
@@ -71,11 +71,11 @@ def told(args: argparse.Namespace, make: Any) -> int:
             return in_background(request, settings, args.json)
         return foreground.run(request, settings, os.environ, view)
     except Refused as refused:
-        view.outcome(outcome.refused(*refused.problems))
-        return EXIT_REFUSED
+        ended = outcome.refused(*refused.problems)
     except UserError as error:
-        view.outcome(outcome.refused(*outcome.problems_of(error)))
-        return EXIT_REFUSED
+        ended = outcome.refused(*outcome.problems_of(error))
+    view.outcome(ended)
+    return ended.exit_code
 
 
 def in_background(request: TurnRequest, settings: Settings, as_json: bool) -> int:
