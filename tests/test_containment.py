@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from serve_client import serve
 from turns import ANSWER, alive, living, pids_in
 from whole import (
     GONE_S,
@@ -229,6 +230,36 @@ def test_a_process_that_hid_just_before_the_guard_was_killed_is_ended_all_the_sa
     assert user.survivors() == []
     ran.ended_as("failed", "app_server_exited", 9)
     assert ran.outcome["processes_ended"] >= 2
+
+
+@pytest.mark.rule("rule.secondSubreaper")
+def test_in_serve_a_killed_guard_ends_its_own_turn_and_no_other(user: WholeUser) -> None:
+    go = user.root / "go"
+    user.env["CC_AGENTS_CAPS"] = "codex=2"
+    user.plays({"turn": [*user.leaves("clean_env", "double_fork"), {"wait": {"file": str(go)}}, *ANSWER[1:]]})
+    with serve(user) as client:
+        first = client.run(prompt="x")
+        client.until(lambda: half(client.events(first)))
+        left = [pid for shape in ("clean_env", "double_fork") for pid in pids_in(user.pid_file(shape))]
+        second = client.run(prompt="x")
+        client.until(lambda: half(client.events(second)))
+        folder = next(path for path in user.jobs() if path.name == first)
+        kill(json.loads((folder / "processes.json").read_bytes())["guard"]["pid"])
+        outcome = client.outcome(first)
+        assert (outcome["status"], outcome["error"]["reason"]) == ("failed", "app_server_exited")
+        assert not any(map(alive, left))
+        others = {pid for shape in ("clean_env", "double_fork") for pid in pids_in(user.pid_file(shape))} - set(left)
+        assert len(others) == 2
+        assert all(map(alive, others))
+        go.touch()
+        assert client.outcome(second)["final_text"] == "ANSWER"
+        assert not any(map(alive, others))
+        assert client.hang_up() == 0
+    nothing_is_left(user)
+
+
+def half(events: list[dict[str, Any]]) -> bool:
+    return any(e["event"] == "item" and e.get("text") == "half" for e in events)
 
 
 @pytest.mark.rule("rule.guardKilled")

@@ -122,7 +122,7 @@ def test_silence_within_the_limits_is_not_an_end(user: User) -> None:
 
 
 def test_output_that_is_closed_by_a_living_codex_ends_the_turn_and_the_process(user: User) -> None:
-    ran = user.turn([*START, {"close_stdout": True}, {"stall": True}])
+    ran = user.turn({"turn": [*START, {"close_stdout": True}, {"stall": True}], "on_eof": "ignore"})
     ran.ended_as("failed", "protocol", 9)
     assert "closed its output" in ran.error["message"]
     assert ran.outcome["processes_ended"] >= 1

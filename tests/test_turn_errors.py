@@ -8,7 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from peer import Codex, converse, done, started
 from turns import ANSWER, START, User
+
+from sidecar.outcome import Timing, of_ending
 
 pytestmark = pytest.mark.rule("rule.errorKinds")
 
@@ -36,11 +39,23 @@ CASES: dict[str, tuple[Any, str, tuple[str, str, int]]] = {
 
 @pytest.mark.rule("rule.exitCodes")
 @pytest.mark.parametrize(("info", "text", "expected"), CASES.values(), ids=CASES)
-def test_a_failed_turn_has_one_kind_and_one_exit_code(
-    user: User, info: Any, text: str, expected: tuple[str, str, int]
+async def test_a_failed_turn_has_one_kind_and_one_exit_code(
+    info: Any, text: str, expected: tuple[str, str, int]
 ) -> None:
-    ran = user.turn([*START, {"done": "failed", "error": {"message": text, "codexErrorInfo": info}}])
     kind, reason, code = expected
+    ending = await converse(Codex([started(), done("failed", error={"message": text, "codexErrorInfo": info})]))
+    assert ending.error is not None
+    assert (ending.status, ending.error.kind, ending.error.reason) == ("failed", kind, reason)
+    assert (ending.error.message, ending.error.codex_error_info) == (text, info)
+    outcome = of_ending(ending, job="j", timing=Timing(), processes_ended=0, signal=None, warnings=())
+    assert outcome.exit_code == code
+
+
+@pytest.mark.rule("rule.exitCodes")
+@pytest.mark.parametrize("case", ["quota by its kind", "auth by its kind"])
+def test_run_ends_with_the_exit_code_of_the_kind_and_tries_nothing_again(user: User, case: str) -> None:
+    info, text, (kind, reason, code) = CASES[case]
+    ran = user.turn([*START, {"done": "failed", "error": {"message": text, "codexErrorInfo": info}}])
     ran.ended_as("failed", reason, code)
     assert (ran.error["kind"], ran.error["message"], ran.error["codex_error_info"]) == (kind, text, info)
     assert len(user.asked("turn/start")) == 1
@@ -180,11 +195,3 @@ def test_a_missing_field_that_all_rests_on_is_named_with_its_method(
 ) -> None:
     ran = user.turn({"replies": replies, "turn": ANSWER}).ended_as("failed", "protocol", 9)
     assert said in ran.error["message"]
-
-
-@pytest.mark.rule("rule.boundedAlways")
-@pytest.mark.parametrize("result", ["null", "[]", "3", '"x"'])
-def test_an_answer_that_is_no_object_is_an_error_of_the_protocol(user: User, result: str) -> None:
-    script = [{"expect": "config/read"}, {"raw": {"text": f'{{"id":2,"result":{result}}}\n'}}]
-    ran = user.turn({"on": {"config/read": script[1:]}, "turn": ANSWER}).ended_as("failed", "protocol", 9)
-    assert "config/read" in ran.error["message"]

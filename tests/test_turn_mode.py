@@ -8,9 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from peer import Codex, converse, done, message, opened, started
 from turns import ANSWER, User
 
-READ, WRITE, YOLO = (), ("--mode", "write"), ("--mode", "yolo")
+from adapters.contract import Mode
+
+WRITE, YOLO = ("--mode", "write"), ("--mode", "yolo")
 TEMPORARY = {":workspace_roots", ":tmpdir", ":slash_tmp"}
 
 
@@ -109,39 +112,55 @@ def test_a_resume_sends_the_mode_and_every_switch_again(user: User) -> None:
     assert given == plain(fresh)
 
 
-LIES: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
-    "write became read-only": (WRITE, {"sandbox": {"type": "readOnly", "networkAccess": False}}, "sandbox: asked"),
-    "read-only became danger": (READ, {"sandbox": {"type": "dangerFullAccess"}}, "Codex answered dangerFullAccess"),
-    "no sandbox is named": (READ, {"sandbox": None}, "Codex answered nothing"),
-    "an external sandbox": (READ, {"sandbox": {"type": "externalSandbox"}}, "externalSandbox"),
-    "the network is on": (READ, {"sandbox": {"type": "readOnly", "networkAccess": True}}, "network: asked off"),
-    "the network is not named": (READ, {"sandbox": {"type": "readOnly"}}, "network: asked off"),
+LIES: dict[str, tuple[Mode, dict[str, Any], str]] = {
+    "write became read-only": ("write", {"sandbox": {"type": "readOnly", "networkAccess": False}}, "sandbox: asked"),
+    "read-only became danger": (
+        "read-only",
+        {"sandbox": {"type": "dangerFullAccess"}},
+        "Codex answered dangerFullAccess",
+    ),
+    "no sandbox is named": ("read-only", {"sandbox": None}, "Codex answered nothing"),
+    "an external sandbox": ("read-only", {"sandbox": {"type": "externalSandbox"}}, "externalSandbox"),
+    "the network is on": ("read-only", {"sandbox": {"type": "readOnly", "networkAccess": True}}, "network: asked off"),
+    "the network is not named": ("read-only", {"sandbox": {"type": "readOnly"}}, "network: asked off"),
     "a root more": (
-        WRITE,
+        "write",
         {"sandbox": {"type": "workspaceWrite", "writableRoots": ["/srv/extra"], "networkAccess": False}},
         "/srv/extra",
     ),
     "roots that are no list": (
-        WRITE,
+        "write",
         {"sandbox": {"type": "workspaceWrite", "writableRoots": "/", "networkAccess": False}},
         "writable folders",
     ),
-    "another approval policy": (READ, {"approvalPolicy": "on-request"}, "approval policy: asked never"),
-    "a granular approval policy": (READ, {"approvalPolicy": {"granular": {"rules": True}}}, "approval policy"),
-    "another profile": (READ, {"activePermissionProfile": {"id": "users"}}, "permission profile"),
-    "no profile": (READ, {"activePermissionProfile": None}, "permission profile"),
-    "another directory": (READ, {"cwd": "/"}, "directory: asked"),
-    "yolo became read-only": (YOLO, {"sandbox": {"type": "readOnly", "networkAccess": False}}, "sandbox: asked"),
+    "another approval policy": ("read-only", {"approvalPolicy": "on-request"}, "approval policy: asked never"),
+    "a granular approval policy": ("read-only", {"approvalPolicy": {"granular": {"rules": True}}}, "approval policy"),
+    "another profile": ("read-only", {"activePermissionProfile": {"id": "users"}}, "permission profile"),
+    "no profile": ("read-only", {"activePermissionProfile": None}, "permission profile"),
+    "another directory": ("read-only", {"cwd": "/usr"}, "directory: asked"),
+    "yolo became read-only": ("yolo", {"sandbox": {"type": "readOnly", "networkAccess": False}}, "sandbox: asked"),
 }
 
 
 @pytest.mark.rule("rule.readBack")
 @pytest.mark.parametrize(("mode", "answered", "said"), LIES.values(), ids=LIES)
-def test_what_codex_answers_otherwise_ends_it_before_the_turn(
-    user: User, mode: tuple[str, ...], answered: dict[str, Any], said: str
+async def test_what_codex_answers_otherwise_ends_it_before_the_turn(
+    mode: Mode, answered: dict[str, Any], said: str
 ) -> None:
-    ran = user.turn({"thread": answered, "turn": ANSWER}, *mode).ended_as("refused", "mode_not_enforced", 7)
-    assert said in ran.error["message"]
+    codex = Codex([started(), message("A"), done()], answers={"thread/start": lambda p: {**opened(p), **answered}})
+    ending = await converse(codex, mode=mode)
+    assert ending.error is not None
+    assert (ending.status, ending.error.reason) == ("refused", "mode_not_enforced")
+    assert said in ending.error.message
+    assert codex.asked("turn/start") == []
+
+
+@pytest.mark.rule("rule.readBack")
+@pytest.mark.rule("rule.exitCodes")
+def test_a_mode_that_does_not_hold_has_an_exit_code_of_its_own(user: User) -> None:
+    scenario = {"thread": {"sandbox": {"type": "readOnly", "networkAccess": False}}, "turn": ANSWER}
+    ran = user.turn(scenario, *WRITE).ended_as("refused", "mode_not_enforced", 7)
+    assert "sandbox: asked workspaceWrite, Codex answered readOnly" in ran.error["message"]
     assert "turn/start" not in user.methods()
 
 

@@ -47,7 +47,7 @@ def test_what_was_declined_is_a_line_on_stderr(user: User) -> None:
     assert "declined: item/commandExecution/requestApproval git push" in ran.err
 
 
-@pytest.mark.parametrize("ident", [0, 7, "abc", "0", -1, 2**53 + 1, ""], ids=repr)
+@pytest.mark.parametrize("ident", [0, "0"], ids=repr)
 def test_an_id_goes_back_as_it_came(user: User, ident: int | str) -> None:
     ask = {"method": "item/fileChange/requestApproval", "id": ident, "expect_result": {"decision": "decline"}}
     user.turn([*START, {"ask": ask}, *END]).completed()

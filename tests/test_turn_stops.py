@@ -45,7 +45,7 @@ def test_an_interrupt_that_is_acknowledged_and_never_confirmed_ends_the_processe
         process.send_signal(signal.SIGINT)
         ran = user.finish(process).ended_as("interrupted", "interrupted", 130)
     assert ran.outcome["confirmed"] is False
-    assert ran.outcome["processes_ended"] >= 2
+    assert ran.outcome["processes_ended"] >= 1, "Codex may go by itself when its input ends, the sleep does not"
     assert not any(map(alive, pids_in(pids))), "the outcome comes when the processes are gone"
 
 

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +25,6 @@ from tests_live.homes import Home
 from tests_live.messages_api import ScriptedClaude
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-PLUGIN = CHECKOUT / "plugin"
 SESSION_S = 240.0  # a session takes 2 to 5 s on two idle cores; on loaded ones it took 50
 FACT_S = 120.0  # the start of a session and of Codex behind it took 30 s on a loaded machine
 POLL_S = 0.02
@@ -84,6 +84,11 @@ class Desk:
         self.bin = home.root / "bin"
         self.bin.mkdir()
         self.config.mkdir()
+        # A copy: Claude Code writes its own files beside a module that it loads from a folder.
+        self.market = home.root / "market"
+        self.plugin = self.market / "plugin"
+        shutil.copytree(CHECKOUT / "plugin", self.plugin)
+        shutil.copytree(CHECKOUT / ".claude-plugin", self.market / ".claude-plugin")
         self.env: dict[str, str] = {}
         self.plays(None)
         self.cli = self.bin / "cc-agents"
@@ -152,7 +157,7 @@ class Desk:
         options: Mapping[str, str] | None = None,
     ) -> Iterator[Session]:
         """A session under way. It is killed with the block if it still runs."""
-        plugin = [] if installed else ["--plugin-dir", str(PLUGIN)]
+        plugin = [] if installed else ["--plugin-dir", str(self.plugin)]
         plugin += [] if modules else ["--managed-settings", NO_MODULES]
         wanted = {"pluginConfigs": {"cc-agents@inline": {"options": options}}}
         settings = ["--settings", json.dumps(wanted)] if options else []

@@ -5,25 +5,27 @@ Serves spec:cc-agents.claude-code."""
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests_live.claude_code import CHECKOUT, PLUGIN, Desk
+from tests_live.claude_code import Desk
 from tests_live.messages_api import ScriptedClaude, Turn, says, tool_result, uses
 from tests_live.test_claude_code import answers, asks, jobs
 
 
 @pytest.mark.rule("rule.agentIsReal")
-@pytest.mark.parametrize("folder", [PLUGIN, CHECKOUT], ids=["plugin", "marketplace"])
-def test_the_manifests_validate_strictly(desk: Desk, folder: Path) -> None:
-    ran = desk.run("plugin", "validate", "--strict", str(folder))
+@pytest.mark.parametrize("name", ["plugin", "market"])
+def test_the_manifests_validate_strictly(desk: Desk, name: str) -> None:
+    ran = desk.run("plugin", "validate", "--strict", str({"plugin": desk.plugin, "market": desk.market}[name]))
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 @pytest.mark.rule("rule.agentIsReal")
 def test_installed_from_the_marketplace_folder_the_agents_work(desk: Desk) -> None:
-    for words in (["marketplace", "add", str(CHECKOUT)], ["install", "cc-agents@cc-agents", "--config", "effort=high"]):
+    for words in (
+        ["marketplace", "add", str(desk.market)],
+        ["install", "cc-agents@cc-agents", "--config", "effort=high"],
+    ):
         ran = desk.run("plugin", *words)
         assert ran.returncode == 0, ran.stdout + ran.stderr
     desk.plays(answers("ANSWER"))
@@ -77,6 +79,6 @@ def test_another_version_is_refused_with_both_versions_named(desk: Desk) -> None
     other.chmod(0o755)
     with ScriptedClaude(main=asks("go")) as claude:
         report = desk.session(claude, options={"cli": str(other)}).reports()[0]
-    version = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())["version"]
+    version = json.loads((desk.plugin / ".claude-plugin" / "plugin.json").read_text())["version"]
     assert "9.8.7" in report
     assert version in report

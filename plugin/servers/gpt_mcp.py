@@ -15,8 +15,9 @@ from types import FrameType
 from typing import IO, Any
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))  # -I leaves a script's own folder out
+sys.dont_write_bytecode = True  # nothing is written beside the plugin's files
 
-from calls import ROOT, VERBS, Call
+from calls import ROOT, VERBS, Call  # noqa: E402  # only now can it be found
 
 PROTOCOL = "2025-06-18"
 RESULT_CHARS = 500000  # the most that Claude Code takes in one result
