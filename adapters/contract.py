@@ -328,6 +328,15 @@ class Trial:
 
 
 @runtime_checkable
+class Tidies(Protocol):
+    """Of an adapter whose harness leaves something behind on disk."""
+
+    def tidy(self, resolved: Resolved) -> None:
+        """Called once nothing of the turn lives. Quick; never raises."""
+        ...
+
+
+@runtime_checkable
 class Examinable(Protocol):
     """An adapter that has more to tell `doctor` than its check and preview do."""
 

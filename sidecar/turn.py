@@ -77,6 +77,8 @@ class Turn:
                 ending = await self._converse(harness)
                 tasks.cancel_scope.cancel()
             await harness.end(politely=ending.confirmed or ending.status == "refused")
+        if isinstance(begun.adapter, Tidies):
+            begun.adapter.tidy(begun.resolved)
         self._ended += harness.processes_ended
         return ending
 

@@ -5,6 +5,7 @@ Serves rule.modes, rule.readBack, rule.mcpOff, rule.saysWhatWasDone, rule.direct
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -145,10 +146,10 @@ LIES: dict[str, tuple[Mode, dict[str, Any], str]] = {
 @pytest.mark.rule("rule.readBack")
 @pytest.mark.parametrize(("mode", "answered", "said"), LIES.values(), ids=LIES)
 async def test_what_codex_answers_otherwise_ends_it_before_the_turn(
-    mode: Mode, answered: dict[str, Any], said: str
+    tmp_path: Path, mode: Mode, answered: dict[str, Any], said: str
 ) -> None:
     codex = Codex([started(), message("A"), done()], answers={"thread/start": lambda p: {**opened(p), **answered}})
-    ending = await converse(codex, mode=mode)
+    ending = await converse(codex, mode=mode, cwd=str(tmp_path))
     assert ending.error is not None
     assert (ending.status, ending.error.reason) == ("refused", "mode_not_enforced")
     assert said in ending.error.message

@@ -87,6 +87,12 @@ class CodexAdapter:
 
         return await recall.recall(channel, resolved, thread, turn, limits)
 
+    def tidy(self, resolved: Resolved) -> None:
+        from adapters.codex import placeholders
+
+        plan: CodexPlan = resolved.plan
+        placeholders.remove(plan.access.folders.placeholders, resolved.env)
+
     def examine(self, request: AgentRequest, environ: Mapping[str, str]) -> tuple[Finding, ...]:
         from adapters.codex import examine
 

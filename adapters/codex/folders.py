@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from adapters.codex import placeholders
 from adapters.contract import AgentRequest, Problem
 
 SLASH_TMP = "/tmp"
@@ -32,6 +33,7 @@ class Folders:
     pinned: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
+    placeholders: tuple[str, ...] = ()  # what isn't there and may be, empty, when the turn is over
     tmpdir: str | None = None  # what TMPDIR has to be instead
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -70,6 +72,7 @@ def lay_out(
         pinned=tuple(p for p in pinned if p not in roots),
         read_only=read_only,
         denied=_deniable(denied, read_only),
+        placeholders=placeholders.missing((*writable, *pinned), read_only),
         tmpdir=tmpdir,
         problems=tuple(problems),
         warnings=(*warnings, *unkept),
