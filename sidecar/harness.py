@@ -121,7 +121,7 @@ class Harness:
         await self._guard_ends(deadlines.GUARD_S)
         code = self._launched.guard.returncode
         how = f"was ended by {_signal_name(-code)}" if code is not None and code < 0 else f"exited with code {code}"
-        return f"the guard that Codex runs under {how}"
+        return f"The guard that Codex runs under {how}"
 
     # --- its end ----------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import anyio
 
-from adapters.contract import Effective, Ending, Event, StartsAgain, StatusEvent, Stop, TurnError
+from adapters.contract import Effective, Ending, Event, StartsAgain, StatusEvent, Stop, Tidies, TurnError
 from sidecar import deadlines, outcome, slots
 from sidecar.begin import Begun
 from sidecar.control import TurnControl

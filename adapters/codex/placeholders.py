@@ -46,15 +46,11 @@ def _no_other_sandbox(environ: Mapping[str, str]) -> Iterator[bool]:
         return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield not any(_lives(name) for folder in _folders(register) for name in os.listdir(folder))
+        yield not any(_lives(name) for _, _, names in os.walk(register) for name in names)
     except BlockingIOError:
         yield False
     finally:
         os.close(lock)
-
-
-def _folders(register: str) -> list[str]:
-    return [entry.path for entry in os.scandir(register) if entry.is_dir()]
 
 
 def _lives(name: str) -> bool:
