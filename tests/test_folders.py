@@ -13,6 +13,7 @@ import pytest
 from peer import request
 
 from adapters.codex import folders
+from adapters.codex.binary import Binary, parts
 from adapters.codex.folders import Folders, lay_out, links_of
 from adapters.contract import Mode
 
@@ -216,3 +217,16 @@ def test_links_are_found_by_the_real_folder_they_lie_in(tmp_path: Path) -> None:
     assert found == [str(tmp_path / p) for p in ("b", "a/c", "b")]
     (tmp_path / "round").symlink_to("round")
     assert len(links_of(str(tmp_path / "round"))) == folders.MAX_LINKS
+
+
+@pytest.mark.rule("rule.futureTurnsProtected")
+def test_of_a_plain_codex_the_file_is_kept_and_of_npms_the_packages(machine: Machine) -> None:
+    plain = Binary(path=str(machine.home / "codex"), command=str(machine.home / "codex"))
+    given = request(mode="write", cwd=str(machine.home), private=(str(machine.runtime),))
+    kept = lay_out(given, {"HOME": str(machine.home)}, codex_home=str(machine.home / ".codex"), codex=parts(plain))
+    assert kept.problems == ()
+    assert str(machine.home / "codex") in kept.read_only
+    vendor = machine.home / "lib" / "codex-linux-x64" / "vendor" / "triple"
+    shim = str(machine.home / "lib" / "codex" / "bin" / "codex.js")
+    npms = Binary(path=str(vendor / "bin" / "codex"), command="/usr/bin/codex", shim=shim)
+    assert parts(npms) == ("/usr/bin/codex", str(machine.home / "lib" / "codex"), str(vendor))

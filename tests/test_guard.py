@@ -121,9 +121,7 @@ def test_a_guard_below_another_subreaper_still_catches_its_own(tmp_path: Path) -
         outer.wait_for(3)
         inner_folder = tmp_path / "inner"
         inner_folder.mkdir()
-        holder = subprocess.Popen(
-            [sys.executable, "-c", become + NESTED, str(inner_folder)], stdout=subprocess.PIPE
-        )
+        holder = subprocess.Popen([sys.executable, "-c", become + NESTED, str(inner_folder)], stdout=subprocess.PIPE)
         assert holder.communicate(timeout=20)[0] == b"[] []\n"
         assert outer.process.poll() is None
 
@@ -165,9 +163,7 @@ def test_the_grace_ends_as_soon_as_nothing_is_left(tmp_path: Path) -> None:
 
 @pytest.mark.rule("rule.untilNoChildren")
 @pytest.mark.parametrize("again", [by_term, by_lifeline], ids=["second signal", "lifeline"])
-def test_a_second_request_to_end_cuts_the_grace_short(
-    again: Callable[[Guarded], None], tmp_path: Path
-) -> None:
+def test_a_second_request_to_end_cuts_the_grace_short(again: Callable[[Guarded], None], tmp_path: Path) -> None:
     with Guarded(tmp_path, argv_of(tmp_path, "ignored_term"), grace_s=60) as guarded:
         guarded.wait_for(2)
         guarded.process.terminate()

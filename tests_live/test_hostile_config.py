@@ -119,6 +119,7 @@ def told(values: dict[str, str]) -> Opened:
     return lambda tried: bool(leaked(tried, values))
 
 
+ODD_NAMES = "servers, by odd names"
 NEEDED = [
     pytest.param("profile", READ, mark("rule"), id="the profile, against exec rules in read-only"),
     pytest.param("profile", WRITE, wrote("extra"), id="the profile, against writable_roots"),
@@ -131,7 +132,8 @@ NEEDED = [
     pytest.param("notify", READ, mark("notify"), id="notify"),
     pytest.param("features.shell_snapshot", READ, mark("rc"), id="the shell snapshot"),
     pytest.param("servers", READ, lambda tried: tried.code == 7, id="a server that starts ends the turn"),
-    pytest.param("server_watch", READ, mark("mcp-evil", "mcp-dot.srv", "mcp-a_b@c:d-e"), id="servers, by their names"),
+    pytest.param("server_watch", READ, mark("mcp-evil"), id="servers"),
+    pytest.param("server_watch", READ, mark("mcp-dot.srv", "mcp-a_b@c:d-e"), id=ODD_NAMES),
     pytest.param("server_watch", READ, mark("mcp-parent", "mcp-here"), id="servers of a project"),
     pytest.param("environment", YOLO, told(CLAUDES), id="Claude Code's variables"),
     pytest.param(
@@ -149,8 +151,15 @@ NEEDED = [
 @pytest.mark.rule("rule.secretsKept")
 @pytest.mark.parametrize(("protection", "mode", "opened"), NEEDED)
 def test_without_its_protection_the_way_round_is_open(
-    codex: str, world: World, protection: str, mode: tuple[str, ...], opened: Opened
+    codex: str,
+    world: World,
+    protection: str,
+    mode: tuple[str, ...],
+    opened: Opened,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if ODD_NAMES in request.node.name and version(codex) < "0.150":
+        pytest.skip("this Codex starts no server of such a name")
     tried = try_everything(world, codex, "--mode", *mode, without=protection)
     assert opened(tried), (tried.outcome["error"], tried.marks, tried.wrote, tried.hits)
 
@@ -161,7 +170,8 @@ def test_a_thread_with_an_active_goal_starts_no_turn_by_itself(codex: str, world
     thread = thread_without_sandbox(world, codex, GOAL)
     begun = len(world.model.requests)
     world.model.extend(*[say("a turn")] * 200)
-    hostile.cc_agents(world, codex, "run", "--json", "--resume", thread, "go", without=without)
+    # without the switch 0.145 never ends it
+    hostile.cc_agents(world, codex, "run", "--json", "--timeout", "8s", "--resume", thread, "go", without=without)
     texts = [" ".join(user_texts(r)) for r in world.model.requests[begun:]]
     assert any(GOAL[1]["objective"] in text for text in texts) is (without is not None)
     assert without is not None or len(texts) == 1

@@ -58,8 +58,16 @@ def touch(world: World, name: str) -> str:
 
 
 def hook(world: World) -> str:
-    event = f'type = "command"\ncommand = "touch {world.marks}/hook"\n'
-    return f'[hooks]\nmanaged_dir = "{world.marks}"\n[[hooks.SessionStart]]\n[[hooks.SessionStart.hooks]]\n{event}'
+    return f"""\
+[features]
+hooks = true
+[hooks]
+managed_dir = "{world.marks}"
+[[hooks.SessionStart]]
+[[hooks.SessionStart.hooks]]
+type = "command"
+command = "touch {world.marks}/hook"
+"""
 
 
 def server(world: World) -> str:

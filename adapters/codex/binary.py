@@ -86,11 +86,7 @@ def _entrypoint(manifest: str) -> str | None:
 
 def parts(found: Binary) -> tuple[str, ...]:
     """The files and folders that make this codex: who can write one, decides what the next turn runs."""
-    around = [os.path.dirname(os.path.realpath(found.path))]
-    if found.shim is not None:
-        around += [_up(os.path.realpath(found.path), 2), _up(found.shim, 2)]
-    return (found.command, *around)
-
-
-def _up(path: str, levels: int) -> str:
-    return path if levels == 0 else _up(os.path.dirname(path), levels - 1)
+    real = os.path.realpath(found.path)
+    if found.shim is not None:  # npm's: bin/codex.js of one package, and bin/codex of another with all that it needs
+        return (found.command, os.path.dirname(os.path.dirname(found.shim)), os.path.dirname(os.path.dirname(real)))
+    return (found.command, real, os.path.join(os.path.dirname(real), "codex-code-mode-host"))
