@@ -15,11 +15,13 @@ import anyio
 import anyio.to_thread
 
 from adapters.contract import Event, Stop
+from sidecar import paths, tidy
 from sidecar.begin import Begun, begin
 from sidecar.config import Settings
 from sidecar.control import TurnControl
 from sidecar.outcome import Outcome
 from sidecar.request import TurnRequest
+from sidecar.store import Store
 from sidecar.turn import Turn
 
 FILES = 16384  # a turn has a dozen descriptors; the usual soft limit of 1024 is for programs that use select()
@@ -52,18 +54,26 @@ class Host:
         self._order = anyio.Lock()  # slots are taken in the order of asking
         self._stop: tuple[Stop, int | None] | None = None
         self._none_left = anyio.Event()
+        self._tidy = False  # what dead turns had left was looked for
 
     async def begin(
         self, request: TurnRequest, settings: Settings, show: Callable[[str, Event], None], **fields: Any
     ) -> Hosted:
         """Raises Refused or UserError. What it answers has to be run."""
         async with self._order:
+            if not self._tidy:
+                await anyio.to_thread.run_sync(self._end_leftovers)
+                self._tidy = True
             begun = await anyio.to_thread.run_sync(partial(begin, request, settings, self.environ, **fields))
         hosted = Hosted(begun, partial(show, begun.job.id))
         self.turns[hosted.job] = hosted
         if self._stop is not None:
             hosted.control.request_stop(self._stop[0], signum=self._stop[1])
         return hosted
+
+    def _end_leftovers(self) -> None:
+        """As every command that starts a turn does, once."""
+        tidy.end_all(tidy.left_behind(Store(paths.state_dir(self.environ))))
 
     async def run(self, hosted: Hosted) -> Outcome:
         try:

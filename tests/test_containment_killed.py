@@ -147,6 +147,16 @@ def test_when_both_are_killed_at_once_the_next_turn_ends_the_rest(user: WholeUse
     nothing_is_left(user)
 
 
+@pytest.mark.rule("rule.guardKilled")
+def test_when_both_are_killed_at_once_the_next_batch_ends_the_rest(user: WholeUser, tmp_path: Path) -> None:
+    die(user, [*user.leaves(*SHAPES), STALL], SHAPES, both_killed)
+    user.plays(ANSWER)
+    requests = tmp_path / "requests.jsonl"
+    requests.write_text(json.dumps({"prompt": "do it"}) + "\n")
+    assert user.run("batch", str(requests)).code == 0
+    nothing_is_left(user)
+
+
 # --- stopped --------------------------------------------------------------------------------------------------
 
 
