@@ -5,8 +5,10 @@ Owns that check and the `user` fixture's place. Serves design section 6: a test 
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
+import sys
 import time
 from collections.abc import Iterator
 
@@ -17,6 +19,7 @@ __all__ = ["user"]
 
 LEFT_S = 10.0  # what was killed in a test's last line is gone after milliseconds, on a loaded machine after more
 POLL_S = 0.01
+PR_SET_CHILD_SUBREAPER = 36
 
 
 def children() -> set[int]:
@@ -42,9 +45,16 @@ def descriptors() -> dict[int, str]:
     return found
 
 
+def adopt_no_more() -> None:
+    """A turn that ran in this process made it a subreaper: what the next test kills would become ours to reap."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """Set up before every other fixture of a test, so that it looks when all of them are done."""
+    adopt_no_more()
     before, open_before = children(), descriptors()
     mark = str(request.getfixturevalue("tmp_path")) if "tmp_path" in request.fixturenames else None
     yield

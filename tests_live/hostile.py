@@ -116,8 +116,8 @@ def build(home: Home, model: ScriptedModel, codex: str, *, extra_config: str = "
     )
     for folder in (world.marks, world.extra, world.work, home.codex_home / "rules"):
         folder.mkdir()
-    for folder in ("objects", "refs"):
-        (repository / ".git" / folder).mkdir(parents=True)
+    for name in ("objects", "refs"):
+        (repository / ".git" / name).mkdir(parents=True)
     (repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (home.codex_home / "auth.json").write_text(json.dumps({"OPENAI_API_KEY": SIGN_IN}))
     (home.codex_home / "rules" / "default.rules").write_text(RULES)
@@ -229,7 +229,7 @@ def ask(
             hello = {"clientInfo": {"name": "t", "title": "t", "version": "0"}}
             _say(server, "initialize", {**hello, "capabilities": {"experimentalApi": experimental}}, 0)
             _say(server, "initialized", None, None)
-            answers = []
+            answers: list[Any] = []
             for number, (method, params) in enumerate(requests, 1):
                 _say(server, method, params(answers) if callable(params) else params, number)
                 answers.append(_answer(server, number))

@@ -74,7 +74,7 @@ def refused_folders() -> None:
 
 
 def tmpdir() -> None:
-    folders._tmpdir = lambda *_, **__: (None, ())
+    folders._tmpdir = lambda *_, **__: (None, ())  # type: ignore[assignment]
 
 
 def servers() -> None:
@@ -100,7 +100,7 @@ def outranking() -> None:
 
 
 def environment() -> None:
-    switches.environment = dict
+    switches.environment = lambda environ: dict(environ)
 
 
 def set_secrets() -> None:
@@ -108,7 +108,7 @@ def set_secrets() -> None:
 
 
 def roles() -> None:
-    switches.roles = lambda config, where: ()
+    switches.roles = lambda config, folders: ()
 
 
 def executors() -> None:
