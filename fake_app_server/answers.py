@@ -60,9 +60,7 @@ class Answers:
         given = need(params, "clientInfo")
         info = given["clientInfo"]
         self.client = info["name"]
-        self.output.opted_out = frozenset(
-            (given.get("capabilities") or {}).get("optOutNotificationMethods") or ()
-        )
+        self.output.opted_out = frozenset((given.get("capabilities") or {}).get("optOutNotificationMethods") or ())
         version = self.scenario.version
         agent = f"{self.client}/{version} (Fake OS 1.0; x86_64) unknown ({self.client}; {info['version']})"
         return {
@@ -99,9 +97,7 @@ class Answers:
         return {**base, **(self.scenario.account or {})}
 
     def default_model(self) -> str:
-        return next(
-            (m["id"] for m in self.catalog if m["isDefault"]), self.catalog[0]["id"] if self.catalog else ""
-        )
+        return next((m["id"] for m in self.catalog if m["isDefault"]), self.catalog[0]["id"] if self.catalog else "")
 
     def thread_start(self, params: Any) -> Table:
         given = need(params)
@@ -247,6 +243,4 @@ class Answers:
             shown = thread.to_wire([turn.full() for turn in thread.turns])
         else:
             raise RpcError("list_turns is not supported yet", UNSUPPORTED)
-        return {
-            "thread": shown if loaded else {**shown, "status": {"type": "notLoaded"}, "environments": None}
-        }
+        return {"thread": shown if loaded else {**shown, "status": {"type": "notLoaded"}, "environments": None}}

@@ -15,9 +15,7 @@ from fake_app_server.tomlflags import put
 Table = dict[str, Any]
 
 # Layers that win over -c and over the thread's own config.
-MANAGED = frozenset(
-    {"legacyManagedConfigTomlFromFile", "legacyManagedConfigTomlFromMdm", "mdm", "enterpriseManaged"}
-)
+MANAGED = frozenset({"legacyManagedConfigTomlFromFile", "legacyManagedConfigTomlFromMdm", "mdm", "enterpriseManaged"})
 STARTABLE = re.compile(r"^[a-zA-Z0-9_:@/.-]+$")
 VERSION = "sha256:" + "0" * 64
 

@@ -39,8 +39,7 @@ def model(
         "modelSpecialty": None,
         "hidden": hidden,
         "supportedReasoningEfforts": [
-            {"reasoningEffort": e, "description": EFFORTS.get(e, "An effort of this scenario")}
-            for e in efforts
+            {"reasoningEffort": e, "description": EFFORTS.get(e, "An effort of this scenario")} for e in efforts
         ],
         "defaultReasoningEffort": default_effort,
         "inputModalities": ["text", "image"],

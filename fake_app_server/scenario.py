@@ -145,9 +145,7 @@ def _account(data: dict[str, Any]) -> dict[str, Any] | None:
 def _known(data: dict[str, Any], keys: Any, place: str) -> None:
     unknown = sorted(set(data) - set(keys))
     if unknown:
-        raise ScenarioError(
-            f"{place}: unknown key {', '.join(map(repr, unknown))}; known: {', '.join(sorted(keys))}"
-        )
+        raise ScenarioError(f"{place}: unknown key {', '.join(map(repr, unknown))}; known: {', '.join(sorted(keys))}")
 
 
 def _check_steps(steps: Any, place: str) -> None:
@@ -199,9 +197,7 @@ def _replayed(given: Any) -> dict[str, Any] | None:
 
 def _history(turn: dict[str, Any]) -> dict[str, Any]:
     """A past turn: as on the wire, items being allowed as [text, phase]."""
-    found = [
-        items.ended(items.agent_message(*i)) if isinstance(i, list) else i for i in turn.get("items", [])
-    ]
+    found = [items.ended(items.agent_message(*i)) if isinstance(i, list) else i for i in turn.get("items", [])]
     return {"status": "completed", **turn, "items": found}
 
 

@@ -101,9 +101,7 @@ class Server:
     def _line(self, line: bytes) -> None:
         try:
             message = json.loads(line)
-            if not isinstance(message, dict) or not (
-                "method" in message or {"result", "error"} & set(message)
-            ):
+            if not isinstance(message, dict) or not ("method" in message or {"result", "error"} & set(message)):
                 raise ValueError("data did not match any variant of untagged enum JSONRPCMessage")
         except ValueError as error:
             self.log.write(bad=line.decode(errors="replace"))
@@ -188,9 +186,7 @@ class Server:
 
     def _open(self, message: Message) -> None:
         params = message.get("params")
-        opening = (
-            self.answers.thread_start if message["method"] == "thread/start" else self.answers.thread_resume
-        )
+        opening = self.answers.thread_start if message["method"] == "thread/start" else self.answers.thread_resume
         answer = opening(params)
         self._result(message, answer)
         self.answers.after_opening(params, answer)

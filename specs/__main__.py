@@ -23,9 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def main(argv: Sequence[str], root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(prog="python -m specs", description="Rules, their examples and tests.")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument(
-        "--check", action="store_true", help="print what is wrong, and exit with 1 if anything is"
-    )
+    form.add_argument("--check", action="store_true", help="print what is wrong, and exit with 1 if anything is")
     form.add_argument("--json", action="store_true", help="the same table as one JSON object")
     options = parser.parse_args(argv)
     try:
@@ -38,9 +36,7 @@ def main(argv: Sequence[str], root: Path = ROOT) -> int:
         sys.stdout.writelines(f"{line}\n" for line in found)
         return 1 if found else 0
     if options.json:
-        sys.stdout.write(
-            json.dumps(as_json(table) | {"mermaid": mermaid(table)}, indent=2, ensure_ascii=False)
-        )
+        sys.stdout.write(json.dumps(as_json(table) | {"mermaid": mermaid(table)}, indent=2, ensure_ascii=False))
         sys.stdout.write("\n")
     else:
         sys.stdout.write(f"{as_text(table)}\n```mermaid\n{mermaid(table)}```\n")

@@ -16,9 +16,7 @@ _ARROWS = {"refines": "refines", "dependsOn": "traces", "satisfiedBy": "satisfie
 def mermaid(table: Table) -> str:
     """The whole source. Node names are plain words, since Mermaid reads ':' and '-' in a name as syntax."""
     specs = {spec.id: f"spec{number}" for number, spec in enumerate(table.specs)}
-    parts = _elements(
-        table, {r.target for spec in table.specs for r in spec.relations if r.kind == "satisfiedBy"}
-    )
+    parts = _elements(table, {r.target for spec in table.specs for r in spec.relations if r.kind == "satisfiedBy"})
     lines = ["requirementDiagram"]
     for spec in table.specs:
         lines += _block("requirement", specs[spec.id], id=spec.id, text=spec.title)
@@ -77,9 +75,7 @@ def _rule_node(key: str) -> str:
 
 
 def _block(kind: str, node: str, **values: str) -> list[str]:
-    body = [
-        f"    {key}: {value if key == 'verifymethod' else _quoted(value)}" for key, value in values.items()
-    ]
+    body = [f"    {key}: {value if key == 'verifymethod' else _quoted(value)}" for key, value in values.items()]
     return [f"  {kind} {node} {{", *body, "  }"]
 
 

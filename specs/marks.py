@@ -66,15 +66,12 @@ class _Reader:
     def tests(self) -> Iterator[FoundTest]:
         yield from self.inside(self.tree.body, (), "")
 
-    def inside(
-        self, body: Iterable[ast.stmt], outer: tuple[tuple[str, int], ...], prefix: str
-    ) -> Iterator[FoundTest]:
+    def inside(self, body: Iterable[ast.stmt], outer: tuple[tuple[str, int], ...], prefix: str) -> Iterator[FoundTest]:
         body = list(body)
         outer += self.keys(
             s.value
             for s in body
-            if isinstance(s, ast.Assign)
-            and any(isinstance(t, ast.Name) and t.id == "pytestmark" for t in s.targets)
+            if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "pytestmark" for t in s.targets)
         )
         for node in body:
             if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):

@@ -194,9 +194,7 @@ class _Parser:
         if not (joined := _joined(text)):
             self.fail(block.line, f"{block.title} has no text")
         decider, provisional = fields.values()
-        return Question(
-            key=block.title, line=block.line, text=joined, decider=decider, provisional=provisional
-        )
+        return Question(key=block.title, line=block.line, text=joined, decider=decider, provisional=provisional)
 
     def rule(self, spec: str, block: _Block) -> Rule:
         statement: list[str] = []

@@ -25,9 +25,7 @@ INPUT = [{"type": "text", "text": "do it"}]
 class Client:
     def __init__(self, argv: list[str], env: dict[str, str]) -> None:
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(
-            argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, start_new_session=True
-        )
+        self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, start_new_session=True)
         self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
         assert None not in (self.stdin, self.stdout, self.stderr)
         self.received: list[dict[str, Any]] = []

@@ -184,12 +184,8 @@ def test_the_mode_cannot_come_from_an_option(env: dict[str, str], where: str) ->
 
 
 @pytest.mark.rule("rule.refusedEarly")
-@pytest.mark.parametrize(
-    ("text", "part"), [(b'model = "x"\nbad = = 3\n', "line 2"), (b'model = "\xff"\n', "utf-8")]
-)
-def test_a_broken_file_is_named_with_the_line_where_there_is_one(
-    env: dict[str, str], text: bytes, part: str
-) -> None:
+@pytest.mark.parametrize(("text", "part"), [(b'model = "x"\nbad = = 3\n', "line 2"), (b'model = "\xff"\n', "utf-8")])
+def test_a_broken_file_is_named_with_the_line_where_there_is_one(env: dict[str, str], text: bytes, part: str) -> None:
     path = write_config(env, text)
     (line,) = problems_of(env)
     assert str(path) in line
@@ -225,9 +221,7 @@ def test_folders_are_where_platformdirs_says(tmp_path: Path, monkeypatch: pytest
             monkeypatch.delenv(name)
 
 
-def test_state_is_the_same_with_and_without_the_plugins_variables(
-    env: dict[str, str], tmp_path: Path
-) -> None:
+def test_state_is_the_same_with_and_without_the_plugins_variables(env: dict[str, str], tmp_path: Path) -> None:
     plugin = env | {"CLAUDE_PLUGIN_DATA": str(tmp_path), "CLAUDE_PLUGIN_ROOT": str(tmp_path)}
     assert paths.state_dir(plugin) == paths.state_dir(env)
 
@@ -324,7 +318,5 @@ def test_the_state_modules_load_nothing_heavy() -> None:
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     heavy = {"anyio", "asyncio", "jsonschema", "psutil", "platformdirs", "dataclasses", "tomllib", "tempfile"}
     heavy |= {"secrets", "random", "hashlib", "shutil", "pathlib", "subprocess"}
-    site = subprocess.run(
-        [sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True
-    )
+    site = subprocess.run([sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True)
     assert not (heavy - set(site.stdout.split())) & set(run.stdout.split())

@@ -114,10 +114,7 @@ def test_a_managed_layer_wins_over_the_request(fake: Fake) -> None:
     client = fake({"layers": [{"name": name, "config": managed}]})
     client.initialize()
     off = {"mcp_servers": {"forced": {"enabled": False}}}
-    assert (
-        client.call("thread/start", {"approvalPolicy": "never", "config": off})["approvalPolicy"]
-        == "on-request"
-    )
+    assert client.call("thread/start", {"approvalPolicy": "never", "config": off})["approvalPolicy"] == "on-request"
     assert client.notice("mcpServer/startupStatus/updated")["name"] == "forced"
     assert client.call("config/read", {"includeLayers": True})["layers"][0]["name"] == name
 
@@ -196,9 +193,7 @@ def run_module(*argv: str, **env: str) -> subprocess.CompletedProcess[bytes]:
     root = str(Path(__file__).parent.parent)
     command = [sys.executable, "-m", "fake_app_server", *argv]
     given = {"PATH": os.environ["PATH"], "PYTHONPATH": root, **env}
-    return subprocess.run(
-        command, env=given, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S
-    )
+    return subprocess.run(command, env=given, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S)
 
 
 def test_the_module_takes_a_file_or_the_environment_and_refuses_a_bad_one(tmp_path: Path) -> None:
@@ -206,10 +201,7 @@ def test_the_module_takes_a_file_or_the_environment_and_refuses_a_bad_one(tmp_pa
     file.write_text('{"version": "0.99.0"}')
     assert run_module(str(file), "--version").stdout == b"codex-cli 0.99.0\n"
     assert run_module("--version", FAKE_APP_SERVER_SCENARIO=str(file)).stdout == b"codex-cli 0.99.0\n"
-    assert (
-        run_module("--version", FAKE_APP_SERVER_SCENARIO='{"version": "0.98.0"}').stdout
-        == b"codex-cli 0.98.0\n"
-    )
+    assert run_module("--version", FAKE_APP_SERVER_SCENARIO='{"version": "0.98.0"}').stdout == b"codex-cli 0.98.0\n"
     assert run_module("--version").stdout == b"codex-cli 0.171.0\n"
     bad = run_module(FAKE_APP_SERVER_SCENARIO='[{"nonsense": 1}]')
     assert (bad.returncode, b"unknown step" in bad.stderr) == (64, True)

@@ -97,9 +97,7 @@ def test_its_output_can_end_while_it_lives_and_it_can_stop_reading(fake: Fake) -
     assert not fake.logged("eof")
 
 
-@pytest.mark.parametrize(
-    "shape", ["group", "setsid", "double_fork", "nohup", "ignore_term", "clean_env", "stopped"]
-)
+@pytest.mark.parametrize("shape", ["group", "setsid", "double_fork", "nohup", "ignore_term", "clean_env", "stopped"])
 def test_spawned_processes_are_of_the_shape_asked_for(fake: Fake, shape: str) -> None:
     pids = fake.folder / "pids"
     step = {"spawn": {"shape": shape, "seconds": 60, "pid_file": str(pids), "count": 2}}

@@ -29,10 +29,7 @@ def test_an_interrupt_counts_from_turn_started_on_and_nothing_follows_it(fake: F
     assert client.call("turn/interrupt", where)["message"] == "no active turn to interrupt"
     (fake.folder / "go").touch()
     client.notice("turn/started")
-    assert (
-        client.call("turn/interrupt", {**where, "turnId": "other"})["message"]
-        == "no active turn to interrupt"
-    )
+    assert client.call("turn/interrupt", {**where, "turnId": "other"})["message"] == "no active turn to interrupt"
     assert client.call("turn/interrupt", where) == {}
     assert client.notice("turn/completed")["turn"]["status"] == "interrupted"
     client.answer(client.ask("account/read"))
@@ -127,9 +124,7 @@ def test_usage_without_a_last_request_is_the_difference_to_the_total_before(fake
 
 def test_a_request_of_the_fake_waits_for_an_answer_with_an_id_of_the_same_type(fake: Fake) -> None:
     ask = {"method": "item/fileChange/requestApproval", "params": {"threadId": "$thread", "turnId": "$turn"}}
-    client = fake(
-        [{"start": True}, {"ask": {**ask, "expect_result": {"decision": "decline"}}}, {"done": "completed"}]
-    )
+    client = fake([{"start": True}, {"ask": {**ask, "expect_result": {"decision": "decline"}}}, {"done": "completed"}])
     thread = client.open()
     turn = client.turn(thread)
     asked = client.until(lambda m: m.get("method") == ask["method"])
@@ -145,9 +140,7 @@ def test_a_request_of_the_fake_waits_for_an_answer_with_an_id_of_the_same_type(f
 def test_scripts_and_replies_take_the_place_of_the_defaults(fake: Fake) -> None:
     refusal = {"error": {"code": -32600, "message": "no"}}
     extra = [{"reply": {"default": True}}, {"notify": {"method": "x/y", "params": {"t": "$thread"}}}]
-    client = fake(
-        {"replies": {"account/read": [refusal], "config/read": "silence"}, "on": {"thread/start": extra}}
-    )
+    client = fake({"replies": {"account/read": [refusal], "config/read": "silence"}, "on": {"thread/start": extra}})
     thread = client.open()
     assert client.notice("x/y") == {"t": thread}
     client.ask("config/read")
@@ -166,9 +159,7 @@ def test_what_a_script_expects_and_replies_to_is_left_to_it(fake: Fake) -> None:
 
 
 def test_an_unknown_thread_is_not_resumed(fake: Fake) -> None:
-    client = fake(
-        {"known_threads": ["01a2"], "replay_usage": [50000, 4000, "OLD"], "thread": {"model": "kept"}}
-    )
+    client = fake({"known_threads": ["01a2"], "replay_usage": [50000, 4000, "OLD"], "thread": {"model": "kept"}})
     client.initialize()
     no = client.call("thread/resume", {"threadId": "01a3"})
     assert no == {"code": -32600, "message": "no rollout found for thread id 01a3"}

@@ -41,9 +41,7 @@ def test_what_a_look_has_seen_is_ended(shape: str, reason: str, tmp_path: Path) 
     with Guarded(tmp_path, argv_of(tmp_path, shape), *FAST) as guarded:
         guarded.wait_for(2)
         wait_until(lambda: guarded.seen().items() <= recorded(guarded).items())
-        {"exit": guarded.end_app_server, "lifeline": guarded.let_go, "signal": guarded.process.terminate}[
-            reason
-        ]()
+        {"exit": guarded.end_app_server, "lifeline": guarded.let_go, "signal": guarded.process.terminate}[reason]()
         guarded.process.wait(10)
         assert guarded.survivors() == set()
         assert guarded.reports()[-1]["reason"] == reason

@@ -108,16 +108,12 @@ os.write(os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT), line.enco
     [(2, 64 * GIB, 6), (64, 8 * GIB, 10), (1, 100 * 1024**2, 1), (0.1, 64 * GIB, 1), (1.5, 64 * GIB, 4),
      (4, None, 12), (8, 800 * 1024**2 * 5 - 1, 4), (8, 800 * 1024**2 * 5, 5)],
 )  # fmt: skip
-def test_the_default_cap_is_the_smaller_of_cores_and_memory(
-    cores: float, memory: int | None, cap: int
-) -> None:
+def test_the_default_cap_is_the_smaller_of_cores_and_memory(cores: float, memory: int | None, cap: int) -> None:
     assert capacity.cap_from(cores, memory) == cap
 
 
 def machine(root: Path, files: dict[str, str], meminfo_kib: int = 32 * 1024**2) -> str:
-    for name, text in (
-        {"proc/meminfo": f"MemTotal:       {meminfo_kib} kB\nMemFree: 1 kB\n"} | files
-    ).items():
+    for name, text in ({"proc/meminfo": f"MemTotal:       {meminfo_kib} kB\nMemFree: 1 kB\n"} | files).items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     return str(root)
@@ -298,9 +294,7 @@ def test_a_waiter_keeps_its_place_when_its_files_are_cleaned_away(
 
 
 @pytest.mark.rule("rule.slotFreed")
-def test_the_slot_of_a_killed_process_is_free_when_it_is_gone(
-    run: str, take: Callable[..., slots.Slot]
-) -> None:
+def test_the_slot_of_a_killed_process_is_free_when_it_is_gone(run: str, take: Callable[..., slots.Slot]) -> None:
     with python(HOLD + "sys.stdin.readline()", run) as child:
         assert said(child) == "held"
         assert take(1) is None
@@ -310,9 +304,7 @@ def test_the_slot_of_a_killed_process_is_free_when_it_is_gone(
 
 
 @pytest.mark.rule("rule.slotFreed")
-def test_the_slot_stays_taken_while_a_guard_has_its_descriptor(
-    run: str, take: Callable[..., slots.Slot]
-) -> None:
+def test_the_slot_stays_taken_while_a_guard_has_its_descriptor(run: str, take: Callable[..., slots.Slot]) -> None:
     guard = (
         "import subprocess\n"
         "g = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE, pass_fds=[s.fd])\n"
@@ -338,9 +330,7 @@ def test_the_slot_stays_taken_while_a_guard_has_its_descriptor(
 
 
 @pytest.mark.rule("rule.slotFreed")
-def test_a_child_that_was_not_given_the_descriptor_holds_no_slot(
-    run: str, take: Callable[..., slots.Slot]
-) -> None:
+def test_a_child_that_was_not_given_the_descriptor_holds_no_slot(run: str, take: Callable[..., slots.Slot]) -> None:
     slot = take(1)
     with python("print('up', flush=True); sys.stdin.readline()") as child:
         assert said(child) == "up"
@@ -364,9 +354,7 @@ def test_holders_are_named_with_job_age_and_directory(run: str, take: Callable[.
     assert before <= holder.started_at <= time.time()
 
 
-@pytest.mark.parametrize(
-    "text", ["", '{"job": "j-m', "[]", '{"job": 3, "pid": "x", "started_at": null}', "\udcff"]
-)
+@pytest.mark.parametrize("text", ["", '{"job": "j-m', "[]", '{"job": 3, "pid": "x", "started_at": null}', "\udcff"])
 def test_a_torn_holder_file_still_counts_as_held(
     run: str, tmp_path: Path, take: Callable[..., slots.Slot], text: str
 ) -> None:
@@ -376,9 +364,7 @@ def test_a_torn_holder_file_still_counts_as_held(
     assert take(1) is None
 
 
-def test_looking_at_the_holders_never_costs_a_starter_its_slot(
-    run: str, take: Callable[..., slots.Slot]
-) -> None:
+def test_looking_at_the_holders_never_costs_a_starter_its_slot(run: str, take: Callable[..., slots.Slot]) -> None:
     look = "print('up', flush=True)\nwhile True: slots.holders(sys.argv[1], 'codex')"
     with python(look, run) as child:
         assert said(child) == "up"

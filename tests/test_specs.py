@@ -182,9 +182,7 @@ def test_a_sound_tree_has_no_fault(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_the_check_finds(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], spec: str, tests: str, fault: str
-) -> None:
+def test_the_check_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str], spec: str, tests: str, fault: str) -> None:
     assert main(["--check"], tree(tmp_path, spec, tests)) == 1
     assert capsys.readouterr().out == f"{fault}\n"
 
@@ -214,9 +212,7 @@ def test_the_table_shows_the_rule_its_example_its_test_and_what_is_owed(
 
 
 def test_tests_are_read_and_never_imported(tmp_path: Path) -> None:
-    assert (
-        faults(load_table(tree(tmp_path, tests="import no_such_module\nraise SystemExit(3)\n" + TESTS))) == []
-    )
+    assert faults(load_table(tree(tmp_path, tests="import no_such_module\nraise SystemExit(3)\n" + TESTS))) == []
 
 
 def test_a_file_that_cannot_be_read_ends_the_command_with_2_and_one_line(

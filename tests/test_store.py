@@ -34,9 +34,7 @@ def store(tmp_path: Path) -> Store:
     return Store(str(tmp_path / "state"))
 
 
-def make(
-    store: Store, *, state: str = "queued", owner: Mapping[str, Any] | None = None, **fields: Any
-) -> Job:
+def make(store: Store, *, state: str = "queued", owner: Mapping[str, Any] | None = None, **fields: Any) -> Job:
     job = store.create({"prompt": "x"}, owner=owner or owners.this_process(), **{"cwd": "/w", **fields})
     if state != "queued":
         job.publish(state=state)
@@ -84,9 +82,7 @@ def test_a_state_never_goes_back(store: Store) -> None:
 
 
 @pytest.mark.rule("rule.exactFinal")
-@pytest.mark.parametrize(
-    "text", ["", "no newline", "crlf\r\n\r", "漢字 🎉", "lone \ud83c surrogate", "x" * 2_000_000]
-)
+@pytest.mark.parametrize("text", ["", "no newline", "crlf\r\n\r", "漢字 🎉", "lone \ud83c surrogate", "x" * 2_000_000])
 def test_the_final_text_comes_back_as_it_was(store: Store, text: str) -> None:
     job = make(store)
     job.write_final(text)
@@ -158,9 +154,7 @@ def test_a_state_folder_that_cannot_be_used_is_the_users_to_mend(tmp_path: Path)
     assert str(tmp_path) in caught.value.message
 
 
-def test_two_hundred_jobs_made_at_once_by_several_processes_are_all_found(
-    store: Store, tmp_path: Path
-) -> None:
+def test_two_hundred_jobs_made_at_once_by_several_processes_are_all_found(store: Store, tmp_path: Path) -> None:
     code = (
         "import sys; from sidecar.store import Store; from sidecar.owner import this_process\n"
         "s = Store(sys.argv[1]); o = this_process()\n"
@@ -180,9 +174,7 @@ def test_two_hundred_jobs_made_at_once_by_several_processes_are_all_found(
 
 
 @pytest.mark.rule("rule.recordsByRename")
-@pytest.mark.parametrize(
-    "damage", ["half", "empty", "bytes", "list", "other", "stateless", "missing", "folder"]
-)
+@pytest.mark.parametrize("damage", ["half", "empty", "bytes", "list", "other", "stateless", "missing", "folder"])
 def test_a_torn_record_is_named_and_hurts_no_other(store: Store, damage: str) -> None:
     good, bad, newest = (make(store) for _ in range(3))
     path, text = record_of(bad), record_of(bad).read_bytes()
@@ -313,9 +305,7 @@ def test_a_job_is_found_by_id_by_a_beginning_that_is_unique_and_by_thread(store:
     assert first.id in caught.value.message
 
 
-@pytest.mark.parametrize(
-    "text", ["", "j0", "j0000000000000", "..", "../jobs", "nothing", "/etc/passwd", "jil"]
-)
+@pytest.mark.parametrize("text", ["", "j0", "j0000000000000", "..", "../jobs", "nothing", "/etc/passwd", "jil"])
 def test_what_is_nowhere_is_said_to_be(store: Store, text: str) -> None:
     make(store)
     with pytest.raises(UserError, match="there is no job") as caught:
