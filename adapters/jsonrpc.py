@@ -151,7 +151,7 @@ class Peer:
     def post(
         self,
         method: str,
-        params: JsonObject,
+        params: JsonObject | None,
         on_result: Callable[[JsonObject], None] | None = None,
         on_error: Callable[[Exception], None] | None = None,
     ) -> Pending:
@@ -162,7 +162,8 @@ class Peer:
             return pending
         self._last_id += 1
         self._pending[self._last_id] = pending
-        self._send({"id": self._last_id, "method": method, "params": params})
+        message: JsonObject = {"id": self._last_id, "method": method}
+        self._send(message if params is None else {**message, "params": params})
         return pending
 
     async def request(self, method: str, params: JsonObject, timeout_s: float) -> JsonObject:

@@ -142,3 +142,10 @@ def test_the_refusal_of_an_old_codex_has_the_command_that_updates_it(user: User)
     scenario = {"version": "0.144.0", "on": {"configRequirements/read": unknown}, "turn": ANSWER}
     ran = user.turn(scenario).ended_as("refused", "codex_too_old", 2)
     assert "npm install -g @openai/codex@latest" in ran.error["message"]
+
+
+@pytest.mark.rule("rule.saysWhatWasDone")
+def test_a_codex_that_does_not_know_the_requirements_gets_its_turn_and_it_is_told(user: User) -> None:
+    unknown = [{"reply": {"error": {"code": -32600, "message": "unknown variant `configRequirements/read`"}}}]
+    ran = user.turn({"on": {"configRequirements/read": unknown}, "turn": ANSWER}).completed()
+    assert any("did not tell the requirements" in warning for warning in ran.outcome["warnings"])

@@ -74,7 +74,8 @@ class Protocol:
             return _broken(schema, message, f"error for {method}")
         if method not in methods:
             return [f"{side} answers {method}, which the schema does not know"]
-        return self.answer_problems(methods[method], message.get("result"), f"answer to {method}")
+        named = methods[method] or "".join(word[:1].upper() + word[1:] for word in method.split("/"))  # it has no params
+        return self.answer_problems(named, message.get("result"), f"answer to {method}")
 
     def _call(self, message: Json, kind: str) -> list[str]:
         bundle, method = self._bundle(kind), message["method"]

@@ -31,7 +31,6 @@ READ, WRITE, NETWORK, YOLO = ("read-only",), ("write",), ("write", "--network"),
 READ_NETWORK = ("read-only", "--network")
 TEMPORARY = {"tmp", "slash-tmp"}
 EVERYWHERE = TEMPORARY | {"work", "extra", "project", "repository", "home", "codex", "config"}
-RESUMES = 8  # the turn of a goal and ours race; each resume is another chance to see the former
 GOAL = ("thread/goal/set", {"objective": "go on for ever", "status": "active"})
 ALL_SECRETS = {**SECRETS, **SET, **PROJECT_SET}
 
@@ -169,18 +168,15 @@ def test_without_its_protection_the_way_round_is_open(
 @pytest.mark.parametrize("without", [None, "features.goals"], ids=["kept", "taken out"])
 def test_a_thread_with_an_active_goal_starts_no_turn_by_itself(codex: str, world: World, without: str | None) -> None:
     thread = thread_without_sandbox(world, codex, GOAL)
-    objective = GOAL[1]["objective"]
-    for _ in range(1 if without is None else RESUMES):
-        begun = len(world.model.requests)
-        world.model.extend(*[say("a turn")] * 200)
-        # without the switch 0.145 never ends it
-        hostile.cc_agents(world, codex, "run", "--json", "--timeout", "8s", "--resume", thread, "go", without=without)
-        texts = [" ".join(user_texts(r)) for r in world.model.requests[begun:]]
-        world.model.drop_rest()
-        if any(objective in text for text in texts):
-            break
-    assert any(objective in text for text in texts) is (without is not None)
+    begun = len(world.model.requests)
+    world.model.extend(*[say("a turn")] * 200)
+    # without the switch 0.145 never ends it
+    hostile.cc_agents(world, codex, "run", "--json", "--timeout", "8s", "--resume", thread, "go", without=without)
+    texts = [" ".join(user_texts(r)) for r in world.model.requests[begun:]]
+    told = any(GOAL[1]["objective"] in text or "thread goal" in text for text in texts)
+    assert told is (without is not None), "the model is asked to go on with the goal"
     assert without is not None or len(texts) == 1
+    world.model.drop_rest()
 
 
 @pytest.mark.rule("rule.resumeSendsAgain")

@@ -13,6 +13,7 @@ from typing import Any
 
 from adapters.codex import conversation, folders, layers, modes, switches, tracker
 from adapters.codex.folders import Folders
+from adapters.codex.session import Session
 from adapters.contract import AgentRequest
 
 
@@ -74,7 +75,7 @@ def refused_folders() -> None:
 
 
 def tmpdir() -> None:
-    folders._tmpdir = lambda *_, **__: (None, ())  # type: ignore[assignment]
+    folders._tmpdir = lambda *_, **__: (None, ())
 
 
 def servers() -> None:
@@ -88,7 +89,7 @@ def servers() -> None:
 def server_watch() -> None:
     """And nobody looks whether one starts."""
     servers()
-    tracker.MCP_RUNNING = ()
+    tracker.MCP_RUNNING = ("(no status)", "(no status)")
 
 
 def hook_watch() -> None:
@@ -116,7 +117,7 @@ def executors() -> None:
     read_back()
 
 
-async def _no_queue(self: conversation.Conversation, thread: str) -> bool:
+async def _no_queue(self: conversation.Conversation, session: Session, thread: str) -> bool:
     return False
 
 

@@ -16,7 +16,7 @@ import anyio
 
 from adapters.codex import catalog, layers, modes
 from adapters.codex.plan import CodexPlan
-from adapters.codex.session import Session, greet, judge
+from adapters.codex.session import QUEUES, Session, greet, judge
 from adapters.codex.survey import MODE_NOT_ENFORCED, Survey, survey
 from adapters.codex.tracker import Tracker
 from adapters.codex.watch import Bell, End, Watch, failed
@@ -128,7 +128,7 @@ class Conversation:
             self._tracker.warn(warning)
         if problems or choice.model is None:
             return problems
-        if self._request.thread is not None and await self._has_queue(self._request.thread):
+        if self._request.thread is not None and await self._has_queue(session, self._request.thread):
             message = (
                 f"thread {self._request.thread} has queued messages, which Codex would run first: see `codex resume`"
             )
@@ -164,8 +164,10 @@ class Conversation:
 
     # --- the thread -------------------------------------------------------------------------------------------
 
-    async def _has_queue(self, thread: str) -> bool:
+    async def _has_queue(self, session: Session, thread: str) -> bool:
         """Would a resume start turns by itself? Before queues were there, none can."""
+        if session.version is not None and session.version < QUEUES:
+            return False
         try:
             queue = await self._peer.request("thread/queue/list", {"threadId": thread}, self._limits.start_s)
         except RpcError:

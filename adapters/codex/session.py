@@ -15,10 +15,11 @@ from adapters.codex import catalog
 from adapters.codex.methods import UNREAD_NOTIFICATIONS
 from adapters.codex.wire import CLIENT_NAME, InitializeParams, Version, mapping, need_str
 from adapters.contract import AgentRequest, ModelInfo, Problem
-from adapters.jsonrpc import Peer, Pending
+from adapters.jsonrpc import Peer, Pending, RpcError
 
 OLDEST = Version(0, 145, 0)  # below it no permission profile stops exec rules (codex-facts section 13)
 NEWEST_TRIED = Version(0, 171, 0)
+QUEUES = Version(0, 146, 0)  # 0.145 has no queue of a thread; which later one is the first to have it, it says itself
 UPDATE_HINT = "update it with `npm install -g @openai/codex@latest`"
 
 MAX_PAGES = 20  # of model/list; a peer whose cursor never ends must not hold us
@@ -29,7 +30,7 @@ class Session:
     version: Version | None
     config: Mapping[str, Any]
     layers: tuple[Mapping[str, Any], ...]
-    requirements: Mapping[str, Any]
+    requirements: Mapping[str, Any] | None  # None: this codex doesn't know the question
     models: tuple[ModelInfo, ...]
     signed_in: bool
 
@@ -39,7 +40,7 @@ async def greet(peer: Peer, request: AgentRequest, client_version: str, start_s:
     # a thread's queue can only be asked for with the experimental part of the protocol
     initialized = say_hello(peer, client_version, experimental=request.thread is not None)
     config_read = peer.post("config/read", {"cwd": request.cwd, "includeLayers": True})
-    requirements = peer.post("configRequirements/read", {})
+    requirements = peer.post("configRequirements/read", None)
     model_list = peer.post("model/list", {"includeHidden": True})
     account_read = peer.post("account/read", {})
 
@@ -52,15 +53,18 @@ async def greet(peer: Peer, request: AgentRequest, client_version: str, start_s:
         version=version,
         config=mapping(config.get("config")),
         layers=tuple(map(mapping, layers)) if isinstance(layers, list) else (),
-        requirements=mapping((await requirements.wait(start_s)).get("requirements")) if _is_known(version) else {},
+        requirements=await _answered(requirements, start_s),
         models=models,
         signed_in=account.get("account") is not None or account.get("requiresOpenaiAuth") is not True,
     )
 
 
-def _is_known(version: Version | None) -> bool:
-    """An older one may not know every method asked here, and is refused by its version."""
-    return version is None or version >= OLDEST
+async def _answered(requirements: Pending, start_s: float) -> Mapping[str, Any] | None:
+    """A codex that doesn't know the question answers with an error: that is no reason for no turn, but is told."""
+    try:
+        return mapping((await requirements.wait(start_s)).get("requirements"))
+    except RpcError:
+        return None
 
 
 def say_hello(peer: Peer, client_version: str, *, experimental: bool = False) -> Pending:
@@ -93,6 +97,8 @@ def judge(session: Session, request: AgentRequest) -> tuple[catalog.Choice, list
     problems, warnings = version_verdict(session.version)
     if not session.signed_in:
         problems.append(Problem(reason="not_signed_in", message="Codex is not signed in: run `codex login`"))
+    if session.requirements is None:
+        warnings.append("Codex did not tell the requirements of this machine or company; its answer is compared")
     choice = catalog.choose(request.model, request.effort, session.config, session.models)
     return choice, [*problems, *choice.problems], [*warnings, *choice.warnings]
 

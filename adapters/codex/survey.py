@@ -61,6 +61,6 @@ def survey(plan: CodexPlan, session: Session) -> Survey:
         secrets=switches.secret_settings(session.config) if keeps_secrets else (),
         roles=roles,
         outranking=tuple(
-            layers.outranking(session.layers, session.requirements, thrown, servers, secrets=keeps_secrets)
+            layers.outranking(session.layers, session.requirements or {}, thrown, servers, secrets=keeps_secrets)
         ),
     )
