@@ -1,20 +1,17 @@
-"""The command line: which verb, and the one place where exceptions become text and exit codes.
+"""The command line: which verbs there are, and what is said without one.
 
-Owns dispatch. Each verb is a module of sidecar/commands, loaded by name when it is asked for.
-Serves rule.lightStart, rule.exitCodes.
+Owns their names. Does not own what a verb does (sidecar/commands) or how it is called (dispatch.py).
+Serves rule.lightStart.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
-from adapters.contract import Refused
 from adapters.version import VERSION
-from sidecar.errors import EXIT_INTERRUPTED, EXIT_REFUSED, UserError
+from sidecar.errors import EXIT_REFUSED
 
 COMMANDS = {
     "run": "run one turn and print Codex's answer",
@@ -47,23 +44,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words or words[0] in ("--help", "-h", "help"):
         _print(usage())
         return 0 if words else EXIT_REFUSED
+    from sidecar.dispatch import complain, dispatch  # argparse and all else that --help doesn't need
+
     verb = words[0]
     if verb not in COMMANDS:
         return complain(f"unknown command {verb!r}: one of {', '.join(COMMANDS)}")
-    command = import_module(f"sidecar.commands.{verb.replace('-', '_')}")
-    parser = Parser(prog=f"cc-agents {verb}", description=COMMANDS[verb])
-    command.add_arguments(parser)
-    try:
-        return int(command.run(parser.parse_args(words[1:])))
-    except Refused as refused:
-        return complain(*(p.message for p in refused.problems))
-    except UserError as error:
-        return complain(*error.message.splitlines())
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing more can be said there, not even at exit
-        return 1
+    return dispatch(verb, COMMANDS[verb], words[1:])
 
 
 def _fill_closed_streams() -> None:
@@ -78,16 +64,6 @@ def _fill_closed_streams() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")
 
 
-class Parser(argparse.ArgumentParser):
-    """argparse with one clear line for bad input, like every other refusal."""
-
-    def __init__(self, *, prog: str, description: str) -> None:
-        super().__init__(prog=prog, description=description, allow_abbrev=False)
-
-    def error(self, message: str) -> None:  # type: ignore[override]  # it ends the process, as argparse's does
-        sys.exit(complain(f"{message} (see {self.prog} --help)"))
-
-
 def usage() -> str:
     width = max(map(len, COMMANDS))
     verbs = "".join(f"  {name:<{width}}  {what}\n" for name, what in COMMANDS.items())
@@ -97,12 +73,6 @@ def usage() -> str:
         f"{verbs}\n"
         "cc-agents COMMAND --help says more; --version says which this is.\n"
     )
-
-
-def complain(*lines: str) -> int:
-    """Each problem on a line of stderr; the exit code of a refusal."""
-    sys.stderr.write("".join(f"cc-agents: {line}\n" for line in lines))
-    return EXIT_REFUSED
 
 
 def _print(text: str) -> None:

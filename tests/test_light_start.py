@@ -86,3 +86,13 @@ def test_codex_is_started_before_the_event_loop_is_loaded(user: User) -> None:
     order = ran.stderr.rpartition("order: ")[2].split()
     assert order[0] == "guard"
     assert "anyio" in order
+
+
+@pytest.mark.parametrize("word", ["--help", "--version"])
+def test_help_and_version_load_not_even_what_options_need(user: User, word: str) -> None:
+    named = ("argparse", "dataclasses", "inspect", "json")
+    program = f"import sys\nfrom sidecar.cli import main\nmain([{word!r}])\n"
+    program += f"sys.stderr.write(' '.join(name for name in {named!r} if name in sys.modules))"
+    ran = python(user, program)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "cc-agents" in ran.stdout

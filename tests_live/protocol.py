@@ -74,7 +74,7 @@ class Protocol:
             return _broken(schema, message, f"error for {method}")
         if method not in methods:
             return [f"{side} answers {method}, which the schema does not know"]
-        named = methods[method] or "".join(word[:1].upper() + word[1:] for word in method.split("/"))  # it has no params
+        named = methods[method] or "".join(w[:1].upper() + w[1:] for w in method.split("/"))  # it has no params
         return self.answer_problems(named, message.get("result"), f"answer to {method}")
 
     def _call(self, message: Json, kind: str) -> list[str]:

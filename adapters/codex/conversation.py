@@ -7,7 +7,6 @@ Does not own processes (the sidecar) nor what the messages mean (tracker.py). Se
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +15,7 @@ import anyio
 
 from adapters.codex import catalog, layers, modes
 from adapters.codex.plan import CodexPlan
+from adapters.codex.refusals import refusal, thread_problem
 from adapters.codex.session import QUEUES, Session, greet, judge
 from adapters.codex.survey import MODE_NOT_ENFORCED, Survey, survey
 from adapters.codex.tracker import Tracker
@@ -27,18 +27,15 @@ from adapters.contract import (
     Effective,
     Ending,
     Events,
-    Kind,
     Limits,
     PeerError,
     Preview,
     Problem,
     Resolved,
-    TurnError,
 )
 from adapters.jsonrpc import Peer, RpcError
 
 NO_EXCLUDE_TURNS = "excludeTurns requires experimentalApi"  # 0.145 and older
-KIND_OF_REASON: dict[str, Kind] = {"not_signed_in": "auth"}
 
 
 class Conversation:
@@ -112,7 +109,7 @@ class Conversation:
             with self._opening:
                 problems = await self._prepare()
                 if problems:
-                    return _refusal(problems)
+                    return refusal(problems)
                 self._start_turn()
             if not self._turn_open:
                 return self._stopped_early()
@@ -136,7 +133,7 @@ class Conversation:
         try:
             response = await self._open_thread(self._survey.thread_config(), choice.model.value)
         except RpcError as error:
-            return [_thread_problem(error, self._request.thread)]
+            return [thread_problem(error, self._request.thread)]
         return self._read_back(session, choice.model.value, response)
 
     # --- greet ------------------------------------------------------------------------------------------------
@@ -292,20 +289,3 @@ class Conversation:
             tracker.warn(f"{tracker.children_at_work} sub-agents were still at work; they were ended")
         if tracker.dropped_notes:
             tracker.warnings.append(f"{tracker.dropped_notes} more declined requests and warnings were not kept")
-
-
-def _refusal(problems: list[Problem]) -> End:
-    reason = problems[0].reason
-    error = TurnError(
-        kind=KIND_OF_REASON.get(reason, "other"), reason=reason, message="\n".join(p.message for p in problems)
-    )
-    return End(status="refused", error=error)
-
-
-def _thread_problem(error: RpcError, thread: str | None) -> Problem:
-    text = error.message
-    if thread is not None and ("no rollout found" in text or "invalid session id" in text):
-        return Problem(reason="thread_unknown", message=f"Codex knows no thread {thread}: {text}")
-    if "already has an active writer" in text:
-        return Problem(reason="thread_busy", message=f"thread {thread} is in use by another process: {text}")
-    return Problem(reason="codex_refused", message=f"Codex refused {json.dumps(error.method)[1:-1]}: {text}")
