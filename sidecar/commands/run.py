@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from adapters.contract import Refused
@@ -58,7 +59,7 @@ def resume(args: argparse.Namespace) -> None:
             args.thread, _ = following.find(store, args.thread)
 
 
-def told(args: argparse.Namespace, make: Any) -> int:
+def told(args: argparse.Namespace, make: Callable[[], tuple[TurnRequest, Settings]]) -> int:
     """Runs the request that `make` answers, as the output options say; a refusal is an outcome too."""
     view = view_for(args)
     try:
