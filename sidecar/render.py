@@ -7,6 +7,7 @@ Serves rule.stdoutIsTheAnswer.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 import unicodedata
@@ -29,6 +30,7 @@ STDOUT, STDERR = 1, 2
 LINE_CHARS = 300  # of one status line where there is no terminal to say how wide
 DIM, BOLD, PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
 CLEAR = "\r\x1b[K"
+_IN_A_SHELL = re.compile(r"/\S*/(?:ba|z)?sh -l?c (.+)", re.DOTALL)
 
 
 def line_of(event: Event) -> str | None:
@@ -51,12 +53,26 @@ def _item_line(event: ItemEvent) -> str | None:
     if event.kind == "commandExecution":
         code = event.detail.get("exitCode")
         if done:
-            return f"command ended with {code}: {event.text}" if code else None
-        return f"running: {event.text}"
+            return f"command ended with {code}: {command(event.text)}" if code else None
+        return f"running: {command(event.text)}"
     if event.kind == "agentMessage":
         return event.text if done and event.detail.get("phase") == "commentary" else None
     words = {"fileChange": "editing files", "webSearch": "searching the web", "contextCompaction": "compacting"}
     return words.get(event.kind) if not done else None
+
+
+def command(text: str) -> str:
+    """What was asked for, without the shell around it: Codex tells `/bin/bash -lc 'ls -l'` of a plain `ls -l`."""
+    found = _IN_A_SHELL.match(text)
+    if found is None:
+        return text
+    import shlex  # on use: a turn may run no command
+
+    try:
+        words = shlex.split(found[1])
+    except ValueError:  # quoted in another way than ours to read
+        return text
+    return words[0] if len(words) == 1 else text
 
 
 class View:

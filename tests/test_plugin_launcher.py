@@ -36,6 +36,18 @@ def test_where_there_is_none_it_says_how_to_install_it_and_never_finds_itself(us
 
 
 @cli_found
+def test_setup_says_at_once_what_else_is_missing(user: User) -> None:
+    install_command(user).unlink()
+    del user.env["CC_AGENTS_CODEX_BIN"]
+    found = user.root / "path" / "codex"
+    ran = launch(user, "plugin-setup")
+    assert (ran.returncode, ran.stdout.split(".")[0]) == (2, "Codex: not on PATH")
+    assert "/cc-agents:setup install" in ran.stderr
+    found.touch(0o755)
+    assert launch(user, "plugin-setup").stdout == f"Codex: {found}\n"
+
+
+@cli_found
 @pytest.mark.parametrize("said", ["cc-agents 9.0.0", "cc-agents 0.9.3"])
 def test_another_version_is_refused_and_both_are_named(user: User, said: str) -> None:
     path = install_command(user, said)

@@ -19,6 +19,8 @@ const COMMANDS = ['status', 'result', 'interrupt', 'setup']
 /** A job, a thread, a branch or a folder: what a command takes. Anything else never becomes a word of a command line. */
 const WORD = /^[\w~/.@:+-]+$/
 const SETUP_MS = 10 * 60_000 // the longest that $.process.run waits; installing took 20 s
+const SHOWN = 8 // lines of progress in an agent's view
+const SPINNER_CHARS = 60 // what fits beside the time and the tokens on 110 columns
 const COMMAND_MS = 5 * 60_000 // `interrupt` waits for the turn's end, minutes at most
 
 type Outcome = {
@@ -40,10 +42,28 @@ const prompts = new Map<string, string>()
 const asked: string[] = []
 /** The thread of each agent's running turn, once Codex has begun it. */
 const running = new Map<string, string>()
-/** What the running turn of each agent does, for its row. */
-const doing = new Map<string, string>()
+/** What the running turn of each agent has done, newest last: for its row and its view. */
+const doing = new Map<string, string[]>()
+/** Agents that a person started with a command: what they report is for that person, not for a model. */
+const forks = new Set<string>()
+/** The newest report of each of them, until it is shown. */
+const reports = new Map<string, string>()
+/** What a turn of the main conversation shows in the place of a model's words, by that turn's id. */
+const showing = new Map<string, string>()
 
 // --- what is asked ------------------------------------------------------------------------------------------
+
+/** How Claude Code begins what it gives an agent that a skill has started. */
+const SKILL = /^Base directory for this skill: [^\n]*\n\n/
+/** What it writes around the words that a person says in an agent's view. */
+const SAID = /^The user sent a new message while you were working:\n([^]*)\n\nThis is how Claude Code surfaces messages [^\n]*$/
+/** How it begins the one message that tells the main conversation of an agent's end. */
+const ENDED = /^<task-notification>\n<task-id>(\w+)<\/task-id>/
+
+/** The agent whose end is all that this message is about. */
+function endedAgent(text: string): string | undefined {
+  return text.indexOf('<task-notification>', 1) < 0 ? ENDED.exec(text)?.[1] : undefined
+}
 
 /** The prompt of a turn, exactly as it was said, out of the text that Claude Code gives the agent. */
 function exactly(names: readonly string[], text: string): string {
@@ -52,8 +72,8 @@ function exactly(names: readonly string[], text: string): string {
     messages.delete(name)
     if (sent !== undefined && sent.every(one => text.includes(one))) return sent.join('\n\n')
   }
-  const skill = /^Base directory for this skill: [^\n]*\n\n/.exec(text)
-  if (skill === null) return text
+  const skill = SKILL.exec(text)
+  if (skill === null) return SAID.exec(text)?.[1] ?? text
   const body = text.slice(skill[0].length).replace(/\n$/, '')
   const place = asked.indexOf(body)
   return place < 0 ? body : asked.splice(place, 1)[0]!
@@ -164,7 +184,7 @@ async function ours($: EngineInterface, agentId: string | undefined): Promise<Ag
   return found !== undefined && Object.hasOwn(VERBS, found.type) ? found : undefined
 }
 
-/** One turn: progress as it comes, then what became of it. Never throws: a failure is an outcome too. */
+/** One turn: progress as it comes, then what became of it. A failure is an outcome too; only a stop is thrown on. */
 async function* turn($: EngineInterface, me: Agent, task: string, options: Record<string, unknown>) {
   let outcome: Outcome | undefined
   let stderr = ''
@@ -190,7 +210,9 @@ async function* turn($: EngineInterface, me: Agent, task: string, options: Recor
       }
     }
   } catch (error) {
-    stderr += `\n${error instanceof Error ? error.message : String(error)}`
+    const message = error instanceof Error ? error.message : String(error)
+    if (message.endsWith(' aborted')) throw error // by Esc or `x`: Claude Code says so itself
+    stderr += `\n${message}`
   } finally {
     running.delete(me.id)
     doing.delete(me.id)
@@ -198,14 +220,19 @@ async function* turn($: EngineInterface, me: Agent, task: string, options: Recor
   return outcome ?? without(stderr, 'the cc-agents command ended without a word')
 }
 
-/** The newest status line into the agent's row. */
+/** What the agent does now: no warning is that. */
+function now(agent: string): string | undefined {
+  return doing.get(agent)?.findLast(line => !line.startsWith('warning: '))
+}
+
+/** New status lines into the agent's row and view. */
 function show($: EngineInterface, agent: string, text: string): void {
-  const line = text.trimEnd().split('\n').at(-1)!
-  doing.set(agent, line.replace(/^cc-agents: +([\d.]+s )?/, ''))
+  const lines = text.trimEnd().split('\n').map(line => line.replace(/^cc-agents: +([\d.]+s )?/, ''))
+  doing.set(agent, [...(doing.get(agent) ?? []), ...lines].slice(-SHOWN))
   try {
     $.ui.invalidate('ui.render')
   } catch {
-    // a surface that draws no rows: the turn goes on
+    // a surface that draws nothing: the turn goes on
   }
 }
 
@@ -226,7 +253,8 @@ async function told($: EngineInterface, verb: string, args: string, options: Rec
   const argv = [...launcher($.plugin.root), verb === 'setup' ? 'plugin-setup' : verb, ...given]
   const init = { env: await environment($, options), timeoutMs: verb === 'setup' ? SETUP_MS : COMMAND_MS }
   const done = await $.process.run(argv, init)
-  const said = [done.stdout, done.stderr].map(text => text.trimEnd()).filter(text => text !== '').join('\n')
+  const stderr = done.stderr.replaceAll(/^cc-agents: /gm, '') // Claude Code puts the plugin's name before all of it
+  const said = [done.stdout, stderr].map(text => text.trimEnd()).filter(text => text !== '').join('\n')
   return said.includes('\n') ? `\n${said}` : said || 'nothing to show' // a table begins on a line of its own
 }
 
@@ -240,12 +268,28 @@ async function steer($: EngineInterface, thread: string, text: string, options: 
 export const register: Register = (on, options) => {
   on('turn.start', async ($, e, next) => {
     const me = await ours($, e.agentId)
-    if (me !== undefined) prompts.set(me.id, exactly([me.id, me.name ?? me.id], e.text))
+    if (me !== undefined) {
+      prompts.set(me.id, exactly([me.id, me.name ?? me.id], e.text))
+      if (SKILL.test(e.text)) forks.add(me.id)
+    } else if (e.agentId === undefined) {
+      const ended = endedAgent(e.text) ?? ''
+      const report = reports.get(ended)
+      if (report !== undefined) showing.set(e.turnId, report)
+      reports.delete(ended)
+    }
     return next(e)
   })
 
   // A model request of our agent never leaves. Progress is thinking; the answer is one text, exactly Codex's.
+  // Nor does one that would only tell a person of the report of an agent that they have started by a command.
   on('turn.step', async function* ($, e, next) {
+    const shown = e.agentId === undefined ? showing.get(e.turnId) : undefined
+    if (shown !== undefined) {
+      showing.delete(e.turnId)
+      yield { kind: 'text', index: 0, text: shown }
+      yield { kind: 'stop', stopReason: 'end_turn', usage: null }
+      return { turnId: e.turnId, index: e.index, answer: shown, toolUses: [], stopReason: 'end_turn', usage: null }
+    }
     const me = await ours($, e.agentId)
     if (me === undefined) return yield* next(e)
     const begun = e.index === 0 ? prompts.get(me.id) : undefined
@@ -262,6 +306,7 @@ export const register: Register = (on, options) => {
     const done = outcome.status === 'completed'
     const answer = done ? outcome.final_text : report(outcome, await adviceOf($))
     const usage = usageOf(outcome, e.model)
+    if (forks.has(me.id)) reports.set(me.id, done ? `${me.type} says:\n\n${answer}` : answer)
     if (answer !== '') yield { kind: 'text', index: 1, text: answer }
     yield { kind: 'stop', stopReason: 'end_turn', usage }
     return { turnId: e.turnId, index: e.index, answer, toolUses: [], stopReason: 'end_turn', usage }
@@ -283,8 +328,21 @@ export const register: Register = (on, options) => {
 
   // The agent's row says what its turn does, in the place of the words that it was started with.
   on('ui.render', { component: 'AgentRow' }, ($, e, next) => {
-    const label = doing.get(e.props.id)
+    const label = now(e.props.id)
     return label === undefined ? next(e) : next({ ...e, props: { ...e.props, label } })
+  })
+
+  // So does the agent's view: what it does now by the spinner, and what it has done above the prompt.
+  on('ui.render', { component: 'Spinner' }, ($, e, next) => {
+    const message = now(e.requestId)?.slice(0, SPINNER_CHARS)
+    return message === undefined ? next(e) : next({ ...e, props: { ...e.props, message } })
+  })
+  on('ui.render', { component: 'AbovePrompt' }, ($, e, next) => {
+    const view = (e.props as { view?: { agentId?: string } }).view
+    const lines = doing.get(view?.agentId ?? '') ?? []
+    if (lines.length === 0) return next(e)
+    const rows = lines.map(line => ({ type: 'Text', props: { dimColor: true, wrap: 'truncate' }, children: [line] }))
+    return { type: 'Box', props: { flexDirection: 'column' }, children: rows }
   })
 
   on('command.run', async ($, e, next) => {
