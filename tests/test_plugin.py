@@ -113,9 +113,11 @@ def test_there_is_advice_for_every_kind_of_failure_and_for_the_reasons_with_a_co
 def test_the_report_of_a_failure_says_kind_message_advice_time_and_job() -> None:
     error = {"kind": "rate-limit", "reason": "rate_limit", "message": "too fast", "retry_at": 1_800_000_000}
     lines = calls.report({"status": "failed", "job": "j1", "error": error}).split("\n")
-    assert lines[:2] == ["cc-agents: the GPT turn was failed (rate-limit, rate_limit).", "too fast"]
+    assert lines[:2] == ["cc-agents: the GPT turn failed (rate-limit, rate_limit).", "too fast"]
     assert lines[2].endswith("Not before 2027-01-15 08:00:00 UTC.")
     assert "/cc-agents:status j1" in lines[3]
+    refused = calls.report({"status": "refused", "error": {"message": "Run /cc-agents:setup install"}})
+    assert refused == "cc-agents: the GPT turn was refused (other, cli_not_usable).\nRun /cc-agents:setup install"
 
 
 @pytest.mark.rule("rule.identityIsThread")

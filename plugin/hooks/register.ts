@@ -134,10 +134,11 @@ function reviewing(verb: string[], base: string): string[] {
 /** The failure as the agent's report: what happened, of which kind, and what to do. */
 function report(outcome: Outcome, advice: Record<string, Record<string, string>>): string {
   const { kind, reason, message, retry_at } = outcome.error ?? { ...NO_OUTCOME, message: 'no reason was given' }
-  const what = advice.reason?.[reason] ?? advice.kind?.[kind] ?? ''
+  const what = message.includes(`/${PLUGIN}:setup`) ? '' : `\n${advice.reason?.[reason] ?? advice.kind?.[kind] ?? ''}`
   const when = retry_at === null ? '' : ` Not before ${new Date(retry_at * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC.`
   const job = outcome.job === null ? '' : `\nJob ${outcome.job}: /cc-agents:status ${outcome.job}`
-  return `cc-agents: the GPT turn was ${outcome.status} (${kind}, ${reason}).\n${message}\n${what}${when}${job}`
+  const ended = outcome.status === 'failed' ? 'failed' : `was ${outcome.status}`
+  return `${PLUGIN}: the GPT turn ${ended} (${kind}, ${reason}).\n${message}${what}${when}${job}`
 }
 
 const NO_OUTCOME = { kind: 'other', reason: 'cli_not_usable', message: '', retry_at: null }

@@ -15,7 +15,7 @@ from sidecar.store import JobView, Store
 from sidecar.tables import age, columns, folder, plain, span, state_of
 
 SHOWN = 20  # of the newest; those that are not over are always shown
-TASK_CHARS = 60  # of a prompt: enough to know a job again
+TASK_CHARS = 50  # of a prompt: enough to know a job again
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
