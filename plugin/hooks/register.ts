@@ -15,6 +15,7 @@ const VERBS: Record<string, readonly string[]> = {
   [`${PLUGIN}:gpt-reviewer`]: ['review'],
 }
 const FORKS = [`${PLUGIN}:ask`, `${PLUGIN}:review`]
+const TOOLS = `mcp__plugin_${PLUGIN}_gpt__`
 const COMMANDS = ['status', 'result', 'interrupt', 'setup']
 /** A job, a thread, a branch or a folder: what a command takes. Anything else never becomes a word of a command line. */
 const WORD = /^[\w~/.@:+-]+$/
@@ -344,6 +345,12 @@ export const register: Register = (on, options) => {
     if (lines.length === 0) return next(e)
     const rows = lines.map(line => ({ type: 'Text', props: { dimColor: true, wrap: 'truncate' }, children: [line] }))
     return { type: 'Box', props: { flexDirection: 'column' }, children: rows }
+  })
+
+  // The tools of our server are for our agents where no module loads. Here no model has to read of them.
+  on('tool.offer', ($, e, next) => {
+    const isOurs = e.agentId !== undefined || e.subagentType !== undefined
+    return e.tool.startsWith(TOOLS) && !isOurs ? { isOffered: false } : next(e)
   })
 
   on('command.run', async ($, e, next) => {

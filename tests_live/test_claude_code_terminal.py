@@ -1,0 +1,84 @@
+"""The plugin in the terminal of the real Claude Code, as a person uses it. Serves spec:cc-agents.claude-code."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests_live.claude_code import Desk, wait_for
+from tests_live.messages_api import ScriptedClaude, asks_agent, says
+from tests_live.terminal import DOWN, ENTER, ESC, at_a_terminal
+from tests_live.test_claude_code import START, jobs
+
+WORK: list[dict[str, Any]] = [*START, {"msg": ["Looking around.", "commentary"]}, {"command": "rg parse"}]
+ANSWER: list[dict[str, Any]] = [{"msg": ["THE ANSWER", "final_answer"]}, {"done": "completed"}]
+
+
+def said_by_claude(desk: Desk) -> list[str]:
+    """The texts of the main conversation, as Claude Code has kept them."""
+    transcripts = desk.config.glob("projects/*/*.jsonl")
+    rows = [json.loads(line) for path in transcripts for line in path.read_text().split("\n")[:-1]]
+    blocks = [b for row in rows if row["type"] == "assistant" for b in row["message"]["content"]]
+    return [block["text"] for block in blocks if block["type"] == "text"]
+
+
+@pytest.mark.rule("rule.agentIsReal")
+@pytest.mark.rule("rule.answerNotRelayed")
+def test_the_answer_to_the_ask_command_is_shown_as_it_is_and_no_claude_model_is_asked(desk: Desk) -> None:
+    go = desk.home.root / "go"
+    desk.plays([*WORK, {"wait": {"file": str(go)}}, *ANSWER])
+    with ScriptedClaude() as claude, at_a_terminal(desk, claude) as terminal:
+        terminal.types("/cc-agents:ask  why  is it so?")
+        terminal.shows("Running in the background as @cc-agents-ask")
+        terminal.shows("running: rg parse")
+        go.touch()
+        terminal.shows("cc-agents:gpt says: THE ANSWER")
+        wait_for(lambda: said_by_claude(desk) == ["cc-agents:gpt says:\n\nTHE ANSWER"])
+    assert desk.prompts() == ["why  is it so?"]
+    assert claude.asked == []
+
+
+@pytest.mark.rule("rule.agentIsReal")
+@pytest.mark.rule("rule.identityIsThread")
+def test_the_agents_view_tells_what_its_turn_does_and_takes_a_message_word_for_word(desk: Desk) -> None:
+    go = desk.home.root / "go"
+    desk.plays([*WORK, {"wait": {"file": str(go)}}, *ANSWER])
+    main = [[asks_agent("first", background=True)], [says("waiting")]]
+    with (
+        ScriptedClaude(main=main) as claude,
+        at_a_terminal(desk, claude) as terminal,
+    ):
+        terminal.types("go")
+        terminal.shows("running: rg parse")
+        terminal.keys(DOWN, DOWN, ENTER)
+        terminal.shows("Message @cc-agents:gpt")
+        terminal.shows("Looking around.")
+        terminal.shows("running: rg parse")
+        go.touch()
+        terminal.shows("THE ANSWER")
+        terminal.types("and  the “second” $(x)?")
+        wait_for(lambda: len(desk.prompts()) == 2)
+        wait_for(lambda: [job["state"] for job in jobs(desk)] == ["ended", "ended"])
+    assert desk.prompts() == ["first", "and  the “second” $(x)?"]
+    (resumed,) = desk.asked("thread/resume")
+    assert resumed["threadId"] == desk.asked("turn/start")[0]["threadId"]
+
+
+@pytest.mark.rule("rule.escStops")
+def test_esc_in_the_agents_view_ends_the_turn_and_is_told_as_no_failure(desk: Desk) -> None:
+    desk.plays([*WORK, {"stall": True}])
+    with ScriptedClaude() as claude, at_a_terminal(desk, claude) as terminal:
+        terminal.types("/cc-agents:ask long")
+        terminal.shows("running: rg parse")
+        terminal.keys(DOWN, DOWN, ENTER)
+        terminal.shows("Message @cc-agents-ask")
+        terminal.keys(ESC)  # the rows are left; the next one is for the agent
+        terminal.shows("esc to stop")
+        terminal.keys(ESC)
+        wait_for(lambda: jobs(desk)[0]["state"] == "ended")
+        terminal.shows("Interrupted")
+        assert "the GPT turn" not in terminal.screen
+    assert jobs(desk)[0]["outcome"]["status"] == "interrupted"
+    assert claude.asked == []
