@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 from typing import Any
 
 import pytest
 
-from tests_live.claude_code import Desk, wait_for
+from adapters.version import VERSION
+from tests_live.claude_code import CHECKOUT, Desk, wait_for
+from tests_live.conftest import WriteConfig
 from tests_live.messages_api import ScriptedClaude, asks_agent, says
+from tests_live.responses_api import ScriptedModel, say
 from tests_live.terminal import DOWN, ENTER, ESC, at_a_terminal
 from tests_live.test_claude_code import START, jobs
 
@@ -82,3 +88,43 @@ def test_esc_in_the_agents_view_ends_the_turn_and_is_told_as_no_failure(desk: De
         assert "the GPT turn" not in terminal.screen
     assert jobs(desk)[0]["outcome"]["status"] == "interrupted"
     assert claude.asked == []
+
+
+@pytest.mark.rule("rule.agentIsReal")
+@pytest.mark.rule("rule.cliFound")
+def test_the_three_lines_of_the_readme_and_then_a_task(
+    desk: Desk, codex: str, model: ScriptedModel, write_config: WriteConfig
+) -> None:
+    """With an empty home, no cc-agents on PATH, the real codex, and pip as this machine reaches its registry."""
+    write_config(desk.home, model)
+    desk.env |= {"CC_AGENTS_CODEX_BIN": codex, **pip_settings()}
+    desk.cli.unlink()
+    model.extend(say("THE ANSWER"))
+    source = desk.home.root / "source"
+    shutil.copytree(CHECKOUT, source, ignore=shutil.ignore_patterns(".git", ".venv*", "__pycache__", ".*_cache"))
+    with ScriptedClaude() as claude, at_a_terminal(desk, claude, plugin=False) as terminal:
+        terminal.types(f"/plugin marketplace add {source}")
+        terminal.shows("Added marketplace: cc-agents")
+        terminal.types("/plugin install cc-agents@cc-agents")
+        terminal.shows("Install for you (user scope)")
+        terminal.keys(ENTER)
+        terminal.shows("Plugin options")
+        terminal.keys(ESC)
+        terminal.shows("Plugin is now active.")
+        terminal.types("/cc-agents:setup")
+        terminal.shows("the cc-agents command is not installed. Run /cc-agents:setup install, once")
+        terminal.types("/cc-agents:setup install")
+        terminal.shows("Ready for turns")
+        terminal.types("/cc-agents:ask why")
+        terminal.shows("cc-agents:gpt says: THE ANSWER")
+    (made,) = desk.config.glob("plugins/data/cc-agents-*/cli-*/bin/cc-agents")
+    ran = subprocess.run([made, "--version"], env=desk.home.environ(), capture_output=True, text=True, check=True)
+    assert ran.stdout == f"cc-agents {VERSION}\n"
+    assert [job["status"] for job in jobs(desk)] == ["completed"]
+    assert claude.asked == []
+
+
+def pip_settings() -> dict[str, str]:
+    """How pip reaches its registry is the machine's business: as .ci/run passes it on."""
+    kept = ("PIP_", "SSL_CERT_")
+    return {k: v for k, v in os.environ.items() if k.startswith(kept) or k.lower().endswith("_proxy")}

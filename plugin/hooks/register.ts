@@ -5,7 +5,7 @@
  * Does not own: a turn (the cc-agents command), or what happens where modules don't load (servers/gpt_mcp.py).
  * Serves spec:cc-agents.claude-code.
  */
-import type { EngineInterface, Register } from 'claude-code'
+import type { EngineInterface, Register, RenderElement } from 'claude-code'
 
 const PLUGIN = 'cc-agents'
 /** What each agent's message becomes. The mode is the agent's; only the header of a task says another one. */
@@ -343,7 +343,9 @@ export const register: Register = (on, options) => {
     const view = (e.props as { view?: { agentId?: string } }).view
     const lines = doing.get(view?.agentId ?? '') ?? []
     if (lines.length === 0) return next(e)
-    const rows = lines.map(line => ({ type: 'Text', props: { dimColor: true, wrap: 'truncate' }, children: [line] }))
+    const rows = lines.map((line): RenderElement => {
+      return { type: 'Text', props: { dimColor: true, wrap: 'truncate' }, children: [line] }
+    })
     return { type: 'Box', props: { flexDirection: 'column' }, children: rows }
   })
 
