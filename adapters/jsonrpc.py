@@ -12,12 +12,12 @@ import json
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import anyio
 
 from adapters.contract import Channel, PeerError
+from adapters.values import Value
 
 RequestId: TypeAlias = int | str
 JsonObject: TypeAlias = dict[str, Any]
@@ -49,8 +49,7 @@ class RpcError(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Value):
     """How a request of the peer is declined: with a result that grants nothing, or with an error."""
 
     result: JsonObject | None = None

@@ -25,7 +25,8 @@ STANDARD = {
     "tomllib",
 }  # tomllib is missing from 3.10, where it is imported with a fallback
 RUNTIME = {"anyio", "jsonschema", "psutil", "platformdirs", "tomli"}
-FROM_ADAPTERS = ("adapters.contract", "adapters.registry", "adapters.version")  # all that the sidecar may know
+# all that the sidecar may know
+FROM_ADAPTERS = ("adapters.contract", "adapters.registry", "adapters.values", "adapters.version")
 LAYERS = (  # from the outermost to the leaves; an import goes down or stays, never up
     ("sidecar.cli",),
     ("sidecar.commands",),

@@ -11,9 +11,9 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from adapters.contract import Problem, Refused
+from adapters.values import Value
 
 INSTALL_HINT = "install it with `npm install -g @openai/codex`, or name it with CC_AGENTS_CODEX_BIN"
 
@@ -26,8 +26,7 @@ _MACHINE = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binary:
+class Binary(Value):
     """`path` is what is started; `command` what the user named or PATH had; `shim` the Node script between them."""
 
     path: str

@@ -6,7 +6,6 @@ Does not own processes (the sidecar) nor what the messages mean (tracker.py). Se
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -34,6 +33,7 @@ from adapters.contract import (
     Resolved,
 )
 from adapters.jsonrpc import Peer, RpcError
+from adapters.values import replace
 
 NO_EXCLUDE_TURNS = "excludeTurns requires experimentalApi"  # 0.145 and older
 
@@ -142,7 +142,7 @@ class Conversation:
         session = await greet(self._peer, self._request, self._plan.client_version, self._limits.start_s)
         choice, problems, warnings = judge(session, self._request)
         found = self._survey = survey(self._plan, session)
-        self._effective = dataclasses.replace(
+        self._effective = replace(
             self._effective,
             model=choice.model,
             effort=choice.effort,
@@ -178,7 +178,7 @@ class Conversation:
             method, response = "thread/start", await self._call("thread/start", params)
         else:
             method, response = "thread/resume", await self._resume({**params, "threadId": self._request.thread})
-        self._effective = dataclasses.replace(
+        self._effective = replace(
             self._effective,
             sandbox=mapping(response.get("sandbox")) or None,
             approval_policy=response.get("approvalPolicy"),

@@ -7,7 +7,6 @@ Serves rule.mcpOff, rule.secretsKept, rule.saysWhatWasDone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.codex import layers, switches
@@ -15,12 +14,12 @@ from adapters.codex.plan import CodexPlan
 from adapters.codex.session import Session
 from adapters.codex.switches import NO_AGENTS, Switch
 from adapters.contract import Problem
+from adapters.values import Value
 
 MODE_NOT_ENFORCED = "mode_not_enforced"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class Survey(Value):
     switches: tuple[Switch, ...]
     servers: tuple[str, ...]
     secrets: tuple[str, ...]

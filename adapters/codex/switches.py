@@ -12,10 +12,10 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.contract import Mode
+from adapters.values import Value
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,8 +23,7 @@ else:
     import tomli as tomllib
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Switch:
+class Switch(Value):
     """One thing that is off: `key = value` in Codex's configuration, in the modes that need it."""
 
     key: str

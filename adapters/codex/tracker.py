@@ -7,7 +7,6 @@ Does not own what is done about it (conversation.py). Serves rule.exactFinal, ru
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -29,6 +28,7 @@ from adapters.contract import (
     WarningEvent,
 )
 from adapters.jsonrpc import Refusal
+from adapters.values import replace
 
 MAX_NOTES = 100  # warnings and declined requests kept; a flood of them is counted, not stored
 MAX_NOTE_CHARS = 4000
@@ -101,7 +101,7 @@ class Tracker:
 
     def turn_refused(self, message: str) -> None:
         """Codex answered turn/start with an error: there is no turn, and there will be no turn/completed."""
-        self.refusal = dataclasses.replace(classify(None, message), reason="codex_refused")
+        self.refusal = replace(classify(None, message), reason="codex_refused")
         self._changed()
 
     def warn(self, text: str) -> None:

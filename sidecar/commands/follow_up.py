@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 
+from adapters.values import replace
 from sidecar import following, paths
 from sidecar.commands.run import add_background_argument, told
 from sidecar.config import Settings
@@ -40,7 +40,7 @@ def _request(args: argparse.Namespace) -> tuple[TurnRequest, Settings]:
     if view is not None:
         following.take_over(args, view, prompt)
     request, settings = request_from(args, os.environ, prompt)
-    request = dataclasses.replace(request, agent=dataclasses.replace(request.agent, thread=thread))
+    request = replace(request, agent=replace(request.agent, thread=thread))
     return (following.same_model(request, args, view, prompt) if view is not None else request), settings
 
 
