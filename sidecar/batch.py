@@ -22,10 +22,9 @@ from adapters.values import Value
 from sidecar import flocks, json_request, outcome, paths, recover, slots, tidy
 from sidecar.batch_progress import Progress
 from sidecar.config import load_settings
-from sidecar.errors import UserError
+from sidecar.errors import EXIT_FAILED, UserError
 from sidecar.foreground import SIGNALS
 from sidecar.hosted import Host, allow_many_files
-from sidecar.outcome import EXIT_FAILED
 from sidecar.records import dump
 from sidecar.screen import Screen
 from sidecar.store import Store

@@ -6,7 +6,6 @@ Owns: the words and the estimate. Does not own: when something ends (batch.py). 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections import Counter
@@ -14,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from adapters.contract import Event, UsageEvent
+from sidecar.screen import columns
 from sidecar.tables import plain, span
 
 STDERR = 2
@@ -87,7 +87,7 @@ class Progress:
         self._drawn_at = time.monotonic()
         full = round(BAR * sum(self._done.values()) / self._all) if self._all else BAR
         text = f"[{'#' * full}{'.' * (BAR - full)}] {self.summary()}"
-        sys.stderr.write(CLEAR + text[: max(20, shutil.get_terminal_size().columns - 1)])
+        sys.stderr.write(CLEAR + text[: max(20, columns() - 1)])
         sys.stderr.flush()
 
     def _line(self, text: str) -> None:

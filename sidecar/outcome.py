@@ -11,10 +11,9 @@ from typing import Any
 
 from adapters.contract import Effective, Ending, Kind, Problem, Status, TurnError, Usage
 from adapters.values import Value, as_dict
-from sidecar.errors import EXIT_INTERRUPTED, EXIT_REFUSED, UserError
+from sidecar.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_REFUSED, UserError
 
 EXIT_COMPLETED = 0
-EXIT_FAILED = 1
 
 EXIT_OF_REASON = {
     "not_signed_in": 3,

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from adapters.codex import conversation, folders, layers, modes, switches, tracker
+from adapters.codex import conversation, folders, home_files, layers, modes, switches, tracker
 from adapters.codex.folders import Folders
 from adapters.codex.session import Session
 from adapters.contract import AgentRequest
@@ -82,7 +82,7 @@ def servers() -> None:
     """No server is switched off by its name; that one starts is still a breach."""
     found = switches.configured_servers
     switches.configured_servers = lambda config: ()
-    switches.user_servers = lambda codex_home: ()
+    home_files.user_servers = lambda codex_home: ()
     assert found is not switches.configured_servers
 
 
@@ -113,7 +113,7 @@ def roles() -> None:
 
 
 def executors() -> None:
-    switches.other_executors = lambda codex_home: None
+    home_files.other_executors = lambda codex_home: None
     read_back()
 
 

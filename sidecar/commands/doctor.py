@@ -8,7 +8,7 @@ import sys
 
 from adapters.contract import Finding
 from adapters.values import as_dict
-from sidecar.outcome import EXIT_FAILED
+from sidecar.errors import EXIT_FAILED
 from sidecar.records import dump
 from sidecar.tables import plain
 

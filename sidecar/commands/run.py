@@ -11,8 +11,7 @@ from typing import Any
 from adapters.contract import Refused
 from sidecar import foreground, outcome, paths
 from sidecar.config import Settings
-from sidecar.errors import EXIT_INTERRUPTED, UserError
-from sidecar.outcome import EXIT_FAILED
+from sidecar.errors import EXIT_FAILED, EXIT_INTERRUPTED, UserError
 from sidecar.records import dump
 from sidecar.render import EventsView, JsonView, View
 from sidecar.request import TurnRequest
