@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from adapters.contract import Event, UsageEvent
-from sidecar.screen import columns
 from sidecar.tables import plain, span
+from sidecar.terminal import columns
 
 STDERR = 2
 CLEAR = "\r\x1b[K"
@@ -87,7 +87,7 @@ class Progress:
         self._drawn_at = time.monotonic()
         full = round(BAR * sum(self._done.values()) / self._all) if self._all else BAR
         text = f"[{'#' * full}{'.' * (BAR - full)}] {self.summary()}"
-        sys.stderr.write(CLEAR + text[: max(20, columns() - 1)])
+        sys.stderr.write(CLEAR + text[: max(20, columns(2) - 1)])
         sys.stderr.flush()
 
     def _line(self, text: str) -> None:

@@ -53,17 +53,6 @@ class Screen:
                     self.broken = error
 
 
-def columns() -> int:
-    """Of the terminal that stderr leads to, 80 where there is none."""
-    named = os.environ.get("COLUMNS", "")
-    if named.isdecimal() and int(named) > 0:
-        return int(named)
-    try:
-        return os.get_terminal_size(2).columns or 80
-    except OSError:
-        return 80
-
-
 def write_all(fd: int, data: bytes) -> None:
     """Raises OSError (BrokenPipeError when the reader has gone)."""
     rest = memoryview(data)

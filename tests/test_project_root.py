@@ -24,26 +24,28 @@ def repository(tmp_path: Path) -> Path:
 
 
 def test_the_search_ends_in_a_directory_that_holds_the_marker(repository: Path) -> None:
-    assert project_root.is_cwd(str(repository), {})
+    assert project_root.is_cwd(str(repository), [])
 
 
 def test_a_worktrees_marker_is_a_file(repository: Path) -> None:
     (repository / ".git").rmdir()
     (repository / ".git").write_text("gitdir: /elsewhere\n")
-    assert project_root.is_cwd(str(repository), {})
+    assert project_root.is_cwd(str(repository), [])
 
 
 def test_below_a_root_codex_searches_itself(repository: Path) -> None:
-    assert not project_root.is_cwd(str(repository / "web"), {})
+    assert not project_root.is_cwd(str(repository / "web"), [])
 
 
 def test_without_any_marker_above_the_directory_is_all_there_is(repository: Path) -> None:
-    assert project_root.is_cwd(str(repository.parent), {})
+    assert project_root.is_cwd(str(repository.parent), [])
 
 
 @pytest.mark.parametrize("markers", [[".hg"], [".git"], []])
 def test_markers_of_the_users_own_are_left_to_codex(repository: Path, markers: list[str]) -> None:
-    assert not project_root.is_cwd(str(repository), {"project_root_markers": markers})
+    assert not project_root.is_cwd(
+        str(repository), [{"name": {"type": "user"}, "config": {"project_root_markers": markers}}]
+    )
 
 
 def test_where_it_cannot_be_told_codex_searches_itself(repository: Path) -> None:
@@ -51,7 +53,7 @@ def test_where_it_cannot_be_told_codex_searches_itself(repository: Path) -> None
     (repository / ".git").symlink_to(".git")  # leads to itself
     with pytest.raises(OSError, match="symbolic links"):
         os.stat(repository / ".git")
-    assert not project_root.is_cwd(str(repository), {})
+    assert not project_root.is_cwd(str(repository), [])
 
 
 @pytest.mark.parametrize(("mode", "said"), [("read-only", True), ("write", True), ("yolo", False)])

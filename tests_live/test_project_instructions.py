@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests_live.conftest import CcAgents, WriteConfig
 from tests_live.homes import Home
 from tests_live.responses_api import ScriptedModel, say
+from tests_live.tee import read_logs, write_tee
 
 pytestmark = pytest.mark.rule("rule.projectInstructions")
 
@@ -38,6 +41,7 @@ def test_the_instructions_are_those_of_the_project(
     model: ScriptedModel,
     write_config: WriteConfig,
     cc_agents: CcAgents,
+    codex: str,
     marker: str,
     config: str,
     where: str,
@@ -51,6 +55,12 @@ def test_the_instructions_are_those_of_the_project(
         (home.work / marker).mkdir()
     model.extend(say("done"))
     write_config(home, model, config)
-    ended = cc_agents("run", "--mode", mode, "--cwd", str(home.work / where), "go")
+    tee = write_tee(home.root / "tee", home.root / "log", [codex])
+    named = {"CC_AGENTS_CODEX_BIN": str(tee)}
+    ended = cc_agents("run", "--mode", mode, "--cwd", str(home.work / where), "go", env=named)
     assert ended.returncode == 0, ended.stderr
     assert read_in(model) == expected
+    ((sent, _),) = read_logs(home.root / "log")
+    (start,) = (m["params"] for m in map(json.loads, sent) if m.get("method") == "thread/start")
+    ends_here = not config and (not marker or marker == f"{where}/.git")
+    assert start["config"].get("project_root_markers") == ([] if ends_here and mode != "yolo" else None)

@@ -10,17 +10,22 @@ Serves rule.projectInstructions.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+from adapters.codex.wire import mapping
 
 MARKERS = "project_root_markers"
 MARKER = ".git"  # where the user has configured nothing else
 
 
-def is_cwd(cwd: str, config: Mapping[str, Any]) -> bool:
-    """Would Codex's own search end in `cwd`? For it holds the marker, or neither it nor a directory above it does."""
-    if config.get(MARKERS) is not None:
-        return False  # the user's own: Codex shall look for them
+def is_cwd(cwd: str, layers: Iterable[Mapping[str, Any]]) -> bool:
+    """Would Codex's own search end in `cwd`? For it holds the marker, or neither it nor a directory above it does.
+
+    `layers` as config/read answers them: what it answers as `config` has the default in it, as if a user had said so.
+    """
+    if any(MARKERS in mapping(layer.get("config")) for layer in layers):
+        return False  # somebody's own markers: Codex shall look for them
     try:
         return _exists(cwd) or not any(map(_exists, _above(cwd)))
     except OSError:

@@ -57,7 +57,7 @@ def survey(plan: CodexPlan, session: Session) -> Survey:
     thrown = (*plan.switches, *((NO_AGENTS,) if roles else ()))
     servers = switches.configured_servers(session.config)
     return Survey(
-        root_is_cwd=sandboxed and project_root.is_cwd(plan.access.cwd, session.config),
+        root_is_cwd=sandboxed and project_root.is_cwd(plan.access.cwd, session.layers),
         switches=thrown,
         servers=servers,
         secrets=switches.secret_settings(session.config) if keeps_secrets else (),
