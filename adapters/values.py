@@ -30,14 +30,15 @@ class _Fields(type):
         if not frozen:
             namespace["__setattr__"] = object.__setattr__
         made = super().__new__(mcs, name, bases, {**namespace, "__slots__": own})
-        made.fields, made.defaults = own, defaults
+        above = [base for base in bases if isinstance(base, _Fields)]
+        made.fields = (*(field for base in above for field in base.fields), *own)
+        made.defaults = {name: value for base in above for name, value in base.defaults.items()} | defaults
         return made
 
 
 class Value(metaclass=_Fields):
     """Made from keywords only; equal to another of its class with equal fields; can't be changed, unless its class
     says `frozen=False`. A default is one object for all that have it, so it must be one that can't be changed either.
-    A subclass has no further subclasses.
     """
 
     if not TYPE_CHECKING:

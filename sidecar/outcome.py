@@ -6,10 +6,9 @@ sidecar/schemas/outcome.json. Serves rule.exitCodes, rule.errorKinds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from adapters.contract import Effective, Ending, Kind, Problem, Status, TurnError, Usage
+from adapters.contract import Ending, Kind, Problem, TurnError
 from adapters.values import Value, as_dict
 from sidecar.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_REFUSED, UserError
 
@@ -35,22 +34,11 @@ class Timing(Value):
     duration_s: float = 0.0
 
 
-class Outcome(Value):
-    """One turn's end. `processes_ended` counts what the guard had to end; `signal` is what ended us, if any did."""
+class Outcome(Ending):
+    """How the conversation ended, and what the sidecar knows beside it. `processes_ended` counts what the guard had to
+    end; `signal` is what ended us, if any did."""
 
     job: str | None
-    status: Status
-    final_text: str = ""
-    partial_text: str = ""
-    usage: Usage | None = None
-    child_usage: Usage | None = None
-    error: TurnError | None = None
-    effective: Effective = Effective()
-    thread: str | None = None
-    turn: str | None = None
-    declined: tuple[Mapping[str, str], ...] = ()
-    warnings: tuple[str, ...] = ()
-    confirmed: bool = False
     processes_ended: int = 0
     timing: Timing = Timing()
     signal: int | None = None

@@ -39,9 +39,12 @@ def outcome_record(outcome: Outcome) -> dict[str, Any]:
     return {"event": "outcome", "at": round(time.time(), 3), "outcome": outcome.to_json()}
 
 
+_ON_ONE_LINE = json.JSONEncoder(ensure_ascii=False)  # json.dumps makes one for each text
+
+
 def dump(record: Any, *, indent: int | None = None) -> bytes:
     """One JSON text and a newline, always valid UTF-8."""
-    text = json.dumps(record, ensure_ascii=False, indent=indent)
+    text = _ON_ONE_LINE.encode(record) if indent is None else json.dumps(record, ensure_ascii=False, indent=indent)
     try:
         return text.encode() + b"\n"
     except UnicodeEncodeError:  # a lone surrogate: as an escape it is valid

@@ -14,6 +14,10 @@ class Point(Value):
     y: int = 0
 
 
+class Named(Point):
+    name: str
+
+
 class Line(Value):
     ends: tuple[Point, ...]
     names: dict[str, Point]
@@ -83,6 +87,13 @@ def test_as_dict_goes_into_what_it_holds() -> None:
     line = Line(ends=(Point(x=1), Point(x=2)), names={"a": Point(x=3)})
     point = {"x": 1, "y": 0}
     assert as_dict(line) == {"ends": (point, {"x": 2, "y": 0}), "names": {"a": {"x": 3, "y": 0}}, "first": None}
+
+
+def test_a_value_goes_on_with_the_fields_of_another() -> None:
+    named = Named(name="a", x=1)
+    assert (Named.fields, named.y) == (("x", "y", "name"), 0)
+    assert as_dict(named) == {"x": 1, "y": 0, "name": "a"}
+    assert named != Point(x=1)
 
 
 def test_it_says_what_it_is() -> None:

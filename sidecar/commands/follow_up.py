@@ -7,20 +7,18 @@ import os
 
 from adapters.values import replace
 from sidecar import following, paths
-from sidecar.commands.run import add_background_argument, told
+from sidecar.commands.run import add_run_arguments, told
 from sidecar.config import Settings
 from sidecar.request import TurnRequest
 from sidecar.store import JobView, Store
-from sidecar.turn_options import add_output_arguments, add_turn_arguments, read_prompt, request_from
+from sidecar.turn_options import read_prompt, request_from
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", metavar="JOB PROMPT", nargs="*", help="a job or a thread, and the prompt (- is stdin)")
     parser.add_argument("--last", action="store_true", help="the last thread of this directory in the place of JOB")
     parser.add_argument("--prompt-file", metavar="F", help="read the prompt from a file")
-    add_turn_arguments(parser)
-    add_background_argument(parser)
-    add_output_arguments(parser)
+    add_run_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
