@@ -23,7 +23,7 @@ from benchmarks.figure import Figure
 from benchmarks.machine import describe
 from benchmarks.measure import BadRun
 
-PARTS = ("cold", "warm", "verbs")
+PARTS = ("cold", "warm", "verbs", "stop", "kill", "floods", "many")
 FAILED, NO_CODEX = 1, 2
 
 

@@ -22,6 +22,21 @@ START: list[dict[str, Any]] = [{"start": True}]
 USAGE = {"usage": [{"inputTokens": 100, "outputTokens": 20}, None]}
 DONE: list[dict[str, Any]] = [{"msg": [ANSWER, "final_answer"]}, USAGE, {"done": "completed"}]
 
+# an answer of its own for each turn: what belongs to another turn would be seen
+OWN_TEXT = "answer of $thread"
+OWN: list[dict[str, Any]] = [
+    *START,
+    {"item": {"type": "agentMessage", "text": OWN_TEXT, "phase": "final_answer"}, "state": "completed"},
+    USAGE,
+    {"done": "completed"},
+]
+
+
+def is_exact(outcome: Mapping[str, Any]) -> bool:
+    """Whether this is the outcome of a turn of OWN, and of no other turn."""
+    text, usage = OWN_TEXT.replace("$thread", str(outcome["thread"])), outcome["usage"]
+    return outcome["status"] == "completed" and outcome["final_text"] == text and usage["total_tokens"] == 120
+
 
 class FakeWorld(World):
     def plays(self, turn: Sequence[Mapping[str, Any]]) -> None:

@@ -17,13 +17,17 @@ from typing import Any
 
 from tests_live.tee import read_logs, write_tee
 
-BARE = Path(__file__).with_name("bare.py")
+BARE, BARE_MANY = (Path(__file__).with_name(name) for name in ("bare.py", "bare_many.py"))
 Plan = dict[str, Any]
 RECORD_S = 60.0
 
 
 def bare_argv(plan: Path) -> list[str]:
     return [os.path.join(sys.prefix, "bin", "python"), "-I", "-S", str(BARE), str(plan)]
+
+
+def many_argv(plan: Path) -> list[str]:
+    return [os.path.join(sys.prefix, "bin", "python"), "-I", "-S", str(BARE_MANY), str(plan)]
 
 
 def write_plan(path: Path, plan: Plan) -> Path:

@@ -27,7 +27,7 @@ class Serve:
         self._asked = 0
         self.outcomes: dict[str, dict[str, Any]] = {}
         self.jobs: dict[int, str] = {}  # of each question, by its number
-        self.events = 0
+        self.begun: set[str] = set()  # jobs whose turn Codex has begun
 
     def ask(self, **request: Any) -> int:
         """Begins a turn; answers the number of the question."""
@@ -67,8 +67,9 @@ class Serve:
     def _take(self, message: Mapping[str, Any]) -> None:
         if message.get("method") == "turn/ended":
             self.outcomes[message["params"]["job"]] = message["params"]["outcome"]
-        elif "method" in message:
-            self.events += 1
+        elif message.get("method") == "turn/event":
+            if message["params"]["event"]["event"] == "begun":
+                self.begun.add(message["params"]["job"])
         elif "error" in message:
             raise BadRun(f"serve refused: {message['error']}")
         else:
