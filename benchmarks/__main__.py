@@ -17,7 +17,7 @@ from typing import Any
 
 from adapters.codex.binary import find
 from adapters.contract import Refused
-from benchmarks import table
+from benchmarks import chart, table
 from benchmarks.bench import Bench
 from benchmarks.figure import Figure
 from benchmarks.machine import describe
@@ -59,6 +59,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--node-plugin", type=Path, metavar="DIR", help="a checkout of OpenAI's codex-plugin-cc")
     parser.add_argument("--trials", type=int, metavar="N", help="how often the sidecar is killed with -9")
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="all figures as JSON; alone: to stdout")
+    parser.add_argument("--chart", type=Path, metavar="FILE", help="the budgets as a picture (SVG)")
     parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
     parser.add_argument("--strict", action="store_true", help="exit code 1 if a budget is missed")
     return parser.parse_args(argv)
@@ -74,6 +75,9 @@ def no_codex(refused: Refused) -> int:
 def write(
     options: argparse.Namespace, figures: Sequence[Figure], about: dict[str, Any], failures: Sequence[str]
 ) -> None:
+    if options.chart:
+        caption = f"Budgets of cc-agents and what was used of them, {about['date']}, codex {about['codex']}"
+        options.chart.write_text(chart.as_svg(figures, caption), encoding="utf-8")
     if options.json:
         found = {"about": about, "figures": [figure.to_json() for figure in figures], "failures": list(failures)}
         text = json.dumps(found, indent=1) + "\n"

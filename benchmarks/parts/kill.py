@@ -1,7 +1,8 @@
 """kill -9 of the sidecar, with 100 descendants of its turn: from the kill to the end of the last process.
 
-Half of them are in sessions of their own, half double-forked as well. The floor: the same 100 processes, ended by a
-loop that knows their pids. Owns no judgement.
+Half of them are in sessions of their own, half double-forked as well. In every second trial another program reads the
+whole of /proc meanwhile, as top and ps do: what ends a process may have to wait for its readers. The floor: the same
+100 processes, ended by a loop that knows their pids. Owns no judgement.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.bench import Bench
@@ -26,13 +27,24 @@ NEEDS_CODEX = False
 SHAPES = {"setsid": 50, "double_fork": 50}
 BUDGET_MS = 250
 TRIALS, FLOORS = 40, 10
+READER = """
+import os, time
+while True:
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        for file in ("stat", "cmdline", "environ"):
+            try: open(f"/proc/{name}/{file}", "rb").read()
+            except OSError: pass
+    time.sleep(0.002)
+"""
 BORN_S, GONE_S = 30.0, 30.0
 LOOK_S = 0.002
 
 
 def run(bench: Bench) -> Iterator[Figure]:
     trials = bench.trials or bench.times(TRIALS)
-    ours, floor = [], []
+    quiet: list[float] = []
+    read: list[float] = []
+    floor: list[float] = []
     with bench.fake_world() as world:
         spawns = [
             {"spawn": {"shape": shape, "count": count, "pid_file": str(pid_file(world, shape))}}
@@ -40,18 +52,29 @@ def run(bench: Bench) -> Iterator[Figure]:
         ]
         world.plays([*START, *spawns, {"stall": True}])
         for trial in range(trials):
-            ours.append(kill_of_the_sidecar(world))
+            with readers(trial % 2):
+                (read if trial % 2 else quiet).append(kill_of_the_sidecar(world))
             if trial % max(1, trials // FLOORS) == 0:
                 floor.append(kill_by_pid(world))
-    yield figure(
-        "kill.last",
-        f"kill -9 of the sidecar to the last of {sum(SHAPES.values())} descendants, {trials} trials",
-        "ms",
-        ours,
-        "a loop over the pids",
-        floor,
-        budget=Budget(at_most=BUDGET_MS, of="worst"),
-    )
+    what = f"kill -9 of the sidecar to the last of {sum(SHAPES.values())} descendants"
+    budget = Budget(at_most=BUDGET_MS, of="worst")
+    for key, words, ours in (("last", "", quiet), ("read", ", /proc being read", read)):
+        said = f"{what}{words}"
+        note = f"{len(ours)} trials"
+        yield figure(f"kill.{key}", said, "ms", ours, "a loop over the pids", floor, budget=budget, note=note)
+
+
+@contextmanager
+def readers(count: int) -> Iterator[None]:
+    """So many programs that look at every process, again and again."""
+    argv = [sys.executable, "-I", "-S", "-c", READER]
+    started = [subprocess.Popen(argv) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
 
 
 def kill_of_the_sidecar(world: FakeWorld) -> float:

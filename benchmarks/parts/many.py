@@ -23,7 +23,7 @@ from benchmarks.serve import Serve, open_serve
 NEEDS_CODEX = False
 SERVE, BATCH, SLOTS = (10, 50, 200), (50, 200, 1000), 50
 QUICK_SERVE, QUICK_BATCH = (5, 10, 20), (5, 10, 20)
-STRAIGHT = Budget(at_most=1.3)
+STRAIGHT = Budget(at_most=1.3)  # noise of a shared machine; squares would give 4
 FURTHER, FURTHER_MB = 20, 8
 MB = 1e6
 
@@ -57,7 +57,9 @@ def memory_of_a_further_turn(world: FakeWorld, further: int) -> Figure:
     check(list(serve.outcomes.values()), 1 + further)
     note = f"sidecar and guards with {1 + further} turns, less those with one ({one:.1f} MB), by {further}"
     budget = Budget(at_most=FURTHER_MB)
-    return figure("many.further", "each further turn in serve, memory of ours (PSS)", "MB", each, budget=budget, note=note)
+    return figure(
+        "many.further", "each further turn in serve, memory of ours (PSS)", "MB", each, budget=budget, note=note
+    )
 
 
 def held(serve: Serve, world: FakeWorld, more: int) -> float:
@@ -98,9 +100,15 @@ def grown(
     for name, unit, of in (("wall", "time", 0), ("cpu", "CPU of the sidecar", 1), ("memory", "memory", 2)):
         points = [(size, costs[size][of]) for size in sizes]
         line = fit(points)
-        per = {"wall": f"{1e3 * line.each:.0f} ms", "cpu": f"{1e3 * line.each:.1f} ms", "memory": f"{1e3 * line.each:.0f} kB"}
+        per = {
+            "wall": f"{1e3 * line.each:.0f} ms",
+            "cpu": f"{1e3 * line.each:.1f} ms",
+            "memory": f"{1e3 * line.each:.0f} kB",
+        }
         said = f"{what}: {unit} of one more, {sizes[1]:,} to {most:,} over {sizes[0]:,} to {sizes[1]:,}"
-        yield figure(f"many.{key}_{name}_bend", said, "", [bend(points)], budget=STRAIGHT, note=f"{per[name]} for one more")
+        yield figure(
+            f"many.{key}_{name}_bend", said, "", [bend(points)], budget=STRAIGHT, note=f"{per[name]} for one more"
+        )
 
 
 def at_once(key: str, size: int) -> int:
