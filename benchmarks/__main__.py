@@ -17,18 +17,23 @@ from typing import Any
 
 from adapters.codex.binary import find
 from adapters.contract import Refused
-from benchmarks import chart, table
+from benchmarks import alternatives, chart, table
 from benchmarks.bench import Bench
 from benchmarks.figure import Figure
 from benchmarks.machine import describe
 from benchmarks.measure import BadRun
 
 PARTS = ("cold", "warm", "verbs", "stop", "kill", "floods", "many")
-FAILED, NO_CODEX = 1, 2
+FAILED, NOT_HERE = 1, 2
 
 
 def main(argv: Sequence[str]) -> int:
     options = parse(argv)
+    if sys.platform != "linux":
+        tell("bench: needs Linux (/proc, pidfd, the CPU clocks of other processes)")
+        return NOT_HERE
+    if options.alternatives:
+        return tell_alternatives(options)
     parts = {name: import_module(f"benchmarks.parts.{name}") for name in options.only or PARTS}
     codex = None
     if any(part.NEEDS_CODEX for part in parts.values()):
@@ -61,15 +66,28 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="all figures as JSON; alone: to stdout")
     parser.add_argument("--chart", type=Path, metavar="FILE", help="the budgets as a picture (SVG)")
     parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
+    parser.add_argument("--alternatives", action="store_true", help="only: what a user pays with each way to run Codex")
     parser.add_argument("--strict", action="store_true", help="exit code 1 if a budget is missed")
     return parser.parse_args(argv)
+
+
+def tell_alternatives(options: argparse.Namespace) -> int:
+    """The other table, as Markdown."""
+    try:
+        codex = find(options.codex, os.environ).path
+    except Refused as refused:
+        return no_codex(refused)
+    with Bench(codex=codex, node_plugin=options.node_plugin) as bench:
+        rows = alternatives.measured(bench.codex_world)
+    sys.stdout.write(alternatives.as_markdown(rows))
+    return 0
 
 
 def no_codex(refused: Refused) -> int:
     message = "; ".join(problem.message for problem in refused.problems)
     without = [name for name in PARTS if not import_module(f"benchmarks.parts.{name}").NEEDS_CODEX]
     tell(f"bench: {message}; without one: --only {' '.join(without)}")
-    return NO_CODEX
+    return NOT_HERE
 
 
 def write(

@@ -6,6 +6,7 @@ Owns: that world, and the command line of each contender. Does not own what is m
 from __future__ import annotations
 
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ class CodexWorld(World):
             "CC_AGENTS_CODEX_BIN": codex,
             "CLAUDE_PLUGIN_DATA": str(root / "data"),
         }
+        if shutil.which("git"):  # the root of a repository, as where most turns run
+            subprocess.run(["git", "init", "--quiet", str(self.work)], env=self.env, check=True)
         self.configure()
 
     def configure(self, extra: str = "") -> None:

@@ -61,7 +61,7 @@ def with_sandbox(plan: Plan, sandbox: str = "read-only") -> Plan:
     plain = deepcopy(plan)
     params = plain["opening"][-1]["params"]
     for key in ("default_permissions", "permissions"):
-        params["config"].pop(key, None)
+        params.get("config", {}).pop(key, None)
     params["sandbox"] = sandbox
     return plain
 

@@ -77,8 +77,9 @@ def run(bench: Bench) -> Iterator[Figure]:
                 budget=flood.budget,
             )
             points = [(size, min(ours[size])) for size in sizes]
-            words = f"{flood.what}: cost of one more, from there to twice it over from half of it"
-            yield figure(f"floods.{flood.key}_bend", words, "", [bend(points)], budget=STRAIGHT)
+            words = f"{flood.what}: growth (1 is linear)"
+            note = "what one more costs, from the size to twice the size over half the size to the size"
+            yield figure(f"floods.{flood.key}_bend", words, "", [bend(points)], budget=STRAIGHT, note=note)
 
 
 def our_cpu_ms(world: FakeWorld, asked: str, text: str) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,18 +97,21 @@ def grown(
         [1e3 * floors[most] / most],
         note=f"for each of {shown}; every outcome exact, no descriptor and no process left",
     )
-    for name, unit, of in (("wall", "time", 0), ("cpu", "CPU of the sidecar", 1), ("memory", "memory", 2)):
-        points = [(size, costs[size][of]) for size in sizes]
-        line = fit(points)
-        per = {
-            "wall": f"{1e3 * line.each:.0f} ms",
-            "cpu": f"{1e3 * line.each:.1f} ms",
-            "memory": f"{1e3 * line.each:.0f} kB",
-        }
-        said = f"{what}: {unit} of one more, {sizes[1]:,} to {most:,} over {sizes[0]:,} to {sizes[1]:,}"
-        yield figure(
-            f"many.{key}_{name}_bend", said, "", [bend(points)], budget=STRAIGHT, note=f"{per[name]} for one more"
-        )
+    yield from growth(key, what, costs)
+
+
+def growth(key: str, what: str, costs: Mapping[int, Cost]) -> Iterator[Figure]:
+    """What one more turn costs in the last step, over what it cost before: in time, CPU and memory."""
+    least, middle, most = costs
+    for name, words, unit in (
+        ("wall_s", "time", "ms"),
+        ("cpu_s", "CPU of the sidecar", "ms"),
+        ("peak_mb", "memory", "kB"),
+    ):
+        points = [(size, getattr(cost, name)) for size, cost in costs.items()]
+        note = f"{1e3 * fit(points).each:.1f} {unit} for one more; {middle:,} to {most:,} over {least:,} to {middle:,}"
+        said = f"turns in {key}: growth of {words} (1 is linear)"
+        yield figure(f"many.{key}_{name}_bend", said, "", [bend(points)], budget=STRAIGHT, note=note)
 
 
 def at_once(key: str, size: int) -> int:
