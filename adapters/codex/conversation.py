@@ -51,6 +51,7 @@ class Conversation:
             on_notification=self._tracker.on_notification,
             on_request=self._tracker.on_request,
             on_end=self._bell.ring,
+            on_pause=self._tracker.tell_deltas,
         )
         self._effective = Effective(
             mode=self._request.mode, cwd=self._request.cwd, codex={"path": self._plan.binary.path, "version": None}
