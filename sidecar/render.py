@@ -7,8 +7,6 @@ Serves rule.stdoutIsTheAnswer.
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import time
 import unicodedata
 from collections.abc import Mapping
@@ -25,12 +23,13 @@ from sidecar import deadlines
 from sidecar.outcome import Outcome
 from sidecar.records import dump, event_record, outcome_record
 from sidecar.screen import Screen, write_all
+from sidecar.terminal import columns
 
 STDOUT, STDERR = 1, 2
 LINE_CHARS = 300  # of one status line where there is no terminal to say how wide
 DIM, BOLD, PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
 CLEAR = "\r\x1b[K"
-_IN_A_SHELL = re.compile(r"/\S*/(?:ba|z)?sh -l?c (.+)", re.DOTALL)
+SHELLS = ("bash", "sh", "zsh")
 
 
 def line_of(event: Event) -> str | None:
@@ -63,13 +62,13 @@ def _item_line(event: ItemEvent) -> str | None:
 
 def command(text: str) -> str:
     """What was asked for, without the shell around it: Codex tells `/bin/bash -lc 'ls -l'` of a plain `ls -l`."""
-    found = _IN_A_SHELL.match(text)
-    if found is None:
+    shell, option, quoted = text.partition(" -lc ") if " -lc " in text else text.partition(" -c ")
+    if not option or not shell.startswith("/") or shell.rpartition("/")[2] not in SHELLS:
         return text
-    import shlex  # on use: a turn may run no command
+    import shlex  # on use: it loads `re`, and a turn may run no command
 
     try:
-        words = shlex.split(found[1])
+        words = shlex.split(quoted)
     except ValueError:  # quoted in another way than ours to read
         return text
     return words[0] if len(words) == 1 else text
@@ -145,7 +144,7 @@ class View:
         now = time.monotonic()
         work = f" ({now - since:.0f}s)" if now - since >= 2 else ""
         head = f"{now - self._began:4.0f}s "
-        room = max(20, shutil.get_terminal_size().columns - len(head) - len(work) - 1)
+        room = max(20, columns(STDERR) - len(head) - len(work) - 1)
         dim, plain = (DIM, PLAIN) if self._colour else ("", "")
         self.screen.write(STDERR, f"{CLEAR}{dim}{head}{plain}{_cut(text, room)}{dim}{work}{plain}".encode())
 

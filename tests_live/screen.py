@@ -17,6 +17,9 @@ CONTROL = re.compile(
     re.DOTALL,
 )
 BEGUN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07]*|[()*+])?\Z")  # a code whose end is yet to come
+# How far down and to the right each step of a code goes; those that name a place go nowhere from it.
+MOVES = {"A": (-1, 0), "B": (1, 0), "C": (0, 1), "D": (0, -1), "E": (1, 0), "F": (-1, 0)}
+MOVES |= dict.fromkeys("HfdG", (0, 0))
 
 
 class Screen:
@@ -90,35 +93,29 @@ class Screen:
             return  # modes and queries of xterm's own
         numbers = [int(part) if part.isdigit() else 0 for part in args.split(";")]
         n = max(1, numbers[0])
-        if code in "Hf":
-            self.row, self.column = n - 1, max(1, numbers[1] if len(numbers) > 1 else 1) - 1
-        elif code in "AF":
-            self.row -= n
-        elif code in "BE":
-            self.row += n
-        elif code == "C":
-            self.column += n
-        elif code == "D":
-            self.column -= n
-        elif code == "G":
-            self.column = n - 1
-        elif code == "d":
-            self.row = n - 1
+        if code in MOVES:
+            self._move(code, n, max(1, *numbers[1:2]) if numbers[1:] else 1)
         elif code in "JK":
             self._erase(code, numbers[0])
         elif code == "X":
             self._blank(self.row, self.column, self.column + n)
-        elif code in "LM":
-            self._scroll(self.row, n if code == "M" else -n)
-        elif code in "ST":
-            self._scroll(self.top, n if code == "S" else -n)
+        elif code in "LMST":
+            first = self.row if code in "LM" else self.top
+            self._scroll(first, n if code in "MS" else -n)
         elif code == "r":
             last = numbers[1] if len(numbers) > 1 and numbers[1] else self.rows
             self.top, self.bottom, self.row, self.column = n - 1, last - 1, 0, 0
-        if code in "EF":
-            self.column = 0
-        self.row = max(0, min(self.rows - 1, self.row))
-        self.column = max(0, min(self.columns - 1, self.column))
+
+    def _move(self, code: str, n: int, last: int) -> None:
+        down, right = MOVES[code]
+        if code in "Hf":
+            self.row, self.column = n - 1, last - 1
+        elif code == "d":
+            self.row = n - 1
+        elif code in "GEF":
+            self.column = n - 1 if code == "G" else 0
+        self.row = max(0, min(self.rows - 1, self.row + n * down))
+        self.column = max(0, min(self.columns - 1, self.column + n * right))
 
     def _erase(self, code: str, how: int) -> None:
         begin = 0 if how else self.column

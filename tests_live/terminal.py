@@ -26,6 +26,7 @@ from tests_live.screen import Screen
 ROWS, COLUMNS = 42, 110
 SHOWN_S = 60.0  # a session starts in 1 s and a turn in 1 s; on a loaded machine it took 20 times that
 KEY_S = 0.05  # between the keys: what comes in one piece is taken for a paste, and its Enter for a new line
+PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 ENTER, ESC, DOWN = b"\r", b"\x1b", b"\x1b[B"
 
 
@@ -63,7 +64,7 @@ class Terminal:
     def types(self, line: str) -> None:
         """The line, as a person would: it stands in the prompt before Enter is pressed."""
         self.keys(*(char.encode() for char in line))
-        self.shows("❯ " + " ".join(line.split()))
+        self.shows(f"{PROMPT} {' '.join(line.split())}")
         self.keys(ENTER)
 
 
