@@ -70,7 +70,7 @@ class Terminal:
 
 def server_is_there(desk: Desk) -> bool:
     """Claude Code's own log of the plugin's server says so."""
-    logs = desk.home.root.rglob("mcp-logs-plugin-cc-agents-gpt/*.jsonl")
+    logs = (desk.home.root / "cache").glob("claude-cli-nodejs/*/mcp-logs-plugin-cc-agents-gpt/*.jsonl")
     return any("Successfully connected" in path.read_text() for path in logs)
 
 
