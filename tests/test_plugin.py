@@ -20,7 +20,7 @@ from sidecar.config import Settings
 from sidecar.outcome import EXIT_OF_KIND, EXIT_OF_REASON
 
 SERVER = (PLUGIN / "servers" / "gpt_mcp.py").read_text(encoding="utf-8")
-MODULE = (PLUGIN / "hooks" / "register.ts").read_text(encoding="utf-8")
+NAMES = (PLUGIN / "hooks" / "names.ts").read_text(encoding="utf-8")
 AGENTS = sorted((PLUGIN / "agents").glob("*.md"))
 SKILLS = sorted((PLUGIN / "skills").glob("*/SKILL.md"))
 
@@ -81,7 +81,7 @@ def test_an_agent_has_the_one_tool_that_carries_its_message(path: Path) -> None:
 
 @pytest.mark.rule("rule.agentIsReal")
 def test_module_and_server_run_the_same_for_an_agent() -> None:
-    found = re.findall(r"\[`\$\{PLUGIN\}:([\w-]+)`\]: (\[.+\]),", MODULE)
+    found = re.findall(r"\[`\$\{PLUGIN\}:([\w-]+)`\]: (\[.+\]),", NAMES)
     assert {f"cc-agents:{name}": json.loads(words.replace("'", '"')) for name, words in found} == {
         agent: calls.VERBS[tool] for agent, tool in allow.TOOL_OF.items()
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from adapters.version import VERSION
 from tests_live.claude_code import CHECKOUT, Desk, wait_for
 from tests_live.conftest import WriteConfig
-from tests_live.messages_api import ScriptedClaude, asks_agent, says
+from tests_live.messages_api import ScriptedClaude, Turn, asks_agent, needs, says, sends, texts
 from tests_live.responses_api import ScriptedModel, say
 from tests_live.terminal import DOWN, ENTER, ESC, at_a_terminal
 from tests_live.test_claude_code import START, jobs
@@ -70,6 +71,25 @@ def test_the_agents_view_tells_what_its_turn_does_and_takes_a_message_word_for_w
     assert desk.prompts() == ["first", "and  the “second” $(x)?"]
     (resumed,) = desk.asked("thread/resume")
     assert resumed["threadId"] == desk.asked("turn/start")[0]["threadId"]
+
+
+@pytest.mark.rule("rule.answerNotRelayed")
+def test_what_claude_has_asked_an_agent_of_the_ask_command_claude_hears(desk: Desk) -> None:
+    desk.plays([*WORK, *ANSWER])
+    main: list[Turn] = [
+        [says("never: the first word of the conversation is the answer that is shown")],
+        [needs("SendMessage")],
+        lambda body: [sends(re.findall(r'"agentId":"(\w+)"', "\n".join(texts(body)))[0], "second")],
+        [says("SENT")],
+        [says("CLAUDE HAS HEARD")],
+    ]
+    with ScriptedClaude(main=main) as claude, at_a_terminal(desk, claude) as terminal:
+        terminal.types("/cc-agents:ask first")
+        terminal.shows("cc-agents:gpt says: THE ANSWER")
+        terminal.types("ask it more")
+        terminal.shows("CLAUDE HAS HEARD")
+    assert desk.prompts() == ["first", "second"]
+    assert "<result>THE ANSWER</result>" in texts(claude.asked[-1].body)[-1]
 
 
 @pytest.mark.rule("rule.escStops")
