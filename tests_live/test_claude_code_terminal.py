@@ -125,6 +125,7 @@ def test_the_three_lines_of_the_readme_and_then_a_task(
     with ScriptedClaude() as claude, at_a_terminal(desk, claude, plugin=False) as terminal:
         terminal.types(f"/plugin marketplace add {source}")
         terminal.shows("Added marketplace: cc-agents")
+        terminal.shows("Reloaded: ")  # keys that are pressed before go nowhere
         terminal.types("/plugin install cc-agents@cc-agents")
         terminal.shows("Install for you (user scope)")
         terminal.keys(ENTER)
