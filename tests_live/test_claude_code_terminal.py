@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -118,6 +119,7 @@ def test_the_three_lines_of_the_readme_and_then_a_task(
     """With an empty home, no cc-agents on PATH, the real codex, and pip as this machine reaches its registry."""
     write_config(desk.home, model)
     desk.env |= {"CC_AGENTS_CODEX_BIN": codex, **pip_settings()}
+    desk.env["PATH"] = f"{desk.environ(None)['PATH']}:{sys.base_prefix}/bin"  # a Python with venv is needed
     desk.cli.unlink()
     model.extend(say("THE ANSWER"))
     source = desk.home.root / "source"
