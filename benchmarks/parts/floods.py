@@ -1,7 +1,7 @@
-"""Much at once: an answer of 5 MB on one line, 20,000 deltas, a prompt of 5 MB; CPU of ours over reading the bytes.
+"""Much at once, against the fake: an answer of 5 MB on one line, 20,000 deltas, a prompt of 5 MB.
 
-The floor is the bare driver, which reads and parses the very same lines. The fake sends them. Each is measured at
-half, the whole and twice its size: growth shows as the cost of one more. Owns no judgement.
+CPU of ours, over the bare driver's, which reads and parses the very same lines. Each is measured at half, the whole and
+twice its size: growth shows as the cost of one more. Owns no judgement.
 """
 
 from __future__ import annotations
