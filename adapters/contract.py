@@ -8,8 +8,9 @@ Serves spec:cc-agents.adapter-contract. Standard library only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from adapters.values import Value
 
 Mode: TypeAlias = Literal["read-only", "write", "yolo"]
 MODES: tuple[Mode, ...] = ("read-only", "write", "yolo")
@@ -18,24 +19,23 @@ Kind: TypeAlias = Literal["capacity", "rate-limit", "quota", "auth", "other"]
 Status: TypeAlias = Literal["completed", "failed", "interrupted", "refused"]
 Source: TypeAlias = str  # "header", "--model", "CC_AGENTS_MODEL", "codex config", "catalog default", ...
 
+NO_FIELDS: Mapping[str, Any] = {}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sourced:
+
+class Sourced(Value):
     """A value and where it came from, as the user would name the place."""
 
     value: str
     source: Source
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
+class Review(Value):
     """What the harness shall review: the changes against `base`, or the uncommitted ones."""
 
     base: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentRequest:
+class AgentRequest(Value):
     """One turn as it was asked for. Paths are absolute and real; the harness has checked nothing of it."""
 
     prompt: str
@@ -55,16 +55,14 @@ class AgentRequest:
     private: tuple[str, ...] = ()  # folders of ours that a command must not even read: sockets are in them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Value):
     """One thing that is wrong with a request, in words its author can act on."""
 
     reason: str  # a stable word, see sidecar/schemas/outcome.json
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class Resolved(Value):
     """A request that passed every check that needs no process: what to start, and the adapter's own plan."""
 
     request: AgentRequest
@@ -77,51 +75,44 @@ class Resolved:
 # --- events: what happens while a turn runs -----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusEvent:
+class StatusEvent(Value):
     """A change of state worth one line to a person. `state` is a stable word."""
 
     state: str
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextDelta:
+class TextDelta(Value):
     item: str
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemEvent:
+class ItemEvent(Value):
     """An item of this turn began or ended; `detail` holds the harness' own fields, shortened."""
 
     item: str
     kind: str  # the harness' item type: agentMessage, commandExecution, fileChange, ...
     phase: Literal["started", "completed"]
     text: str = ""  # agentMessage: its text; a command: the command line
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    detail: Mapping[str, Any] = NO_FIELDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageEvent:
+class UsageEvent(Value):
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclinedEvent:
+class DeclinedEvent(Value):
     """A request of the harness that was declined: its method and what it was about."""
 
     method: str
     subject: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarningEvent:
+class WarningEvent(Value):
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BegunEvent:
+class BegunEvent(Value):
     """The turn is known to the harness: the ids by which it can be steered, interrupted and found again."""
 
     thread: str
@@ -135,8 +126,7 @@ Events: TypeAlias = Callable[[Event], None]
 # --- the ending ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Value):
     """Tokens of one turn. `cached_input_tokens` is part of `input_tokens`, reasoning part of output."""
 
     input_tokens: int = 0
@@ -147,8 +137,7 @@ class Usage:
     total_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnError:
+class TurnError(Value):
     """Why a turn did not complete. `retry_at` is a Unix time in seconds, when the harness named one."""
 
     kind: Kind
@@ -159,8 +148,7 @@ class TurnError:
     retry_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effective:
+class Effective(Value):
     """What was really in force, as the harness answered it."""
 
     model: Sourced | None = None
@@ -173,11 +161,10 @@ class Effective:
     cwd: str = ""
     switched_off: tuple[str, ...] = ()
     added: tuple[str, ...] = ()  # beyond what was asked: "read-only <path>", "unreadable <path>", "TMPDIR=<path>"
-    codex: Mapping[str, Any] = field(default_factory=dict)  # {path, version}
+    codex: Mapping[str, Any] = NO_FIELDS  # {path, version}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(Value):
     """How the conversation with the harness ended. The sidecar makes the outcome of it when nothing lives."""
 
     status: Status
@@ -186,7 +173,7 @@ class Ending:
     usage: Usage | None = None
     child_usage: Usage | None = None
     error: TurnError | None = None
-    effective: Effective = field(default_factory=Effective)
+    effective: Effective = Effective()
     thread: str | None = None
     turn: str | None = None
     declined: tuple[Mapping[str, str], ...] = ()
@@ -194,8 +181,7 @@ class Ending:
     confirmed: bool = False  # the harness itself said that the turn is over
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelInfo:
+class ModelInfo(Value):
     """One entry of the harness' catalog."""
 
     id: str
@@ -206,8 +192,7 @@ class ModelInfo:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class Preview(Value):
     """What a turn would be, asked of the harness without starting a thread."""
 
     effective: Effective
@@ -248,16 +233,14 @@ class Control(Protocol):
     async def wait(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class Stop(Value):
     """Why a running turn has to end before its own end."""
 
     reason: str  # interrupted, timeout, idle_timeout, token_limit
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Value):
     """Bounds of one conversation, in seconds and tokens; None is no bound."""
 
     start_s: float
@@ -306,8 +289,7 @@ class Recalls(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Value):
     """One line of `doctor`: what was looked at, how it is, and what its reader can do about it."""
 
     level: Literal["ok", "warning", "failure"]
@@ -316,8 +298,7 @@ class Finding:
     todo: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class Trial(Value):
     """A harmless command that shows whether the harness' sandbox works on this machine. `judge` gets its exit code,
     or None when it had to be ended, and what it said."""
 

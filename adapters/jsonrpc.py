@@ -12,12 +12,12 @@ import json
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import anyio
 
 from adapters.contract import Channel, PeerError
+from adapters.values import Value
 
 RequestId: TypeAlias = int | str
 JsonObject: TypeAlias = dict[str, Any]
@@ -49,8 +49,7 @@ class RpcError(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Value):
     """How a request of the peer is declined: with a result that grants nothing, or with an error."""
 
     result: JsonObject | None = None
@@ -124,7 +123,8 @@ class Pending:
 class Peer:
     """One conversation. `read` and `write` are its two tasks; everything else is synchronous.
 
-    on_notification(method, params) and on_request(method, params) -> Refusal are called in the order of the wire.
+    on_notification(method, params) and on_request(method, params) -> Refusal are called in the order of the wire;
+    on_pause() when all of what could be read at once was handed on.
     on_end() is called once, when the peer's output has ended.
     """
 
@@ -135,11 +135,13 @@ class Peer:
         on_notification: Callable[[str, JsonObject], None],
         on_request: Callable[[str, JsonObject], Refusal],
         on_end: Callable[[], None],
+        on_pause: Callable[[], None] = lambda: None,
     ) -> None:
         self._channel = channel
         self._on_notification = on_notification
         self._on_request = on_request
         self._on_end = on_end
+        self._on_pause = on_pause
         self._pending: dict[int, Pending] = {}
         self._last_id = 0
         self._outgoing: deque[bytes] = deque()
@@ -187,8 +189,10 @@ class Peer:
         while data := await self._channel.receive():
             for line in splitter.feed(data):
                 self._take(line)
+            self._on_pause()
         if rest := splitter.rest():
             self._take(rest)
+            self._on_pause()
         self.ended = True
         for pending in self._pending.values():
             pending.settle(None, self._gone(pending.method))

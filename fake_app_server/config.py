@@ -33,6 +33,7 @@ BASE: Table = {
     "notify": None,
     "profiles": {},
     "project_doc_max_bytes": 32768,
+    "project_root_markers": [".git"],
 }
 
 

@@ -1,11 +1,7 @@
 """`python -m sidecar` is the command line."""
 
-import sys
-
 try:
-    from sidecar.cli import main
-
-    code = main()
+    from sidecar.cli import entry
 except KeyboardInterrupt:  # while it was being loaded: nothing has happened yet
-    code = 130
-sys.exit(code)
+    raise SystemExit(130) from None
+entry()

@@ -11,10 +11,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any, NoReturn
 
 from adapters.contract import BegunEvent, Event, Problem, Refused, StatusEvent
+from adapters.values import as_dict
 from sidecar import foreground
 from sidecar.begin import begin
 from sidecar.config import Settings
@@ -69,10 +69,10 @@ def _job(caller: Caller, request: TurnRequest, settings: Settings, environ: Mapp
     try:
         begun = begin(request, settings, environ)
     except Refused as refused:
-        caller.say(refused=[asdict(p) for p in refused.problems])
+        caller.say(refused=[as_dict(p) for p in refused.problems])
         return 2
     except UserError as error:
-        caller.say(refused=[asdict(p) for p in problems_of(error)])
+        caller.say(refused=[as_dict(p) for p in problems_of(error)])
         return 2
     log = os.open(os.path.join(begun.job.dir, LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(log, 1)

@@ -12,20 +12,19 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
 from adapters import registry
 from adapters.contract import Event, Refused, Stop
+from adapters.values import Value
 from sidecar import flocks, json_request, outcome, paths, recover, slots, tidy
 from sidecar.batch_progress import Progress
 from sidecar.config import load_settings
-from sidecar.errors import UserError
+from sidecar.errors import EXIT_FAILED, UserError
 from sidecar.foreground import SIGNALS
 from sidecar.hosted import Host, allow_many_files
-from sidecar.outcome import EXIT_FAILED
 from sidecar.records import dump
 from sidecar.screen import Screen
 from sidecar.store import Store
@@ -34,8 +33,7 @@ STDOUT = 1
 NOT_DONE = ("interrupted", recover.DIED)  # the turns that a later run begins anew; a limit of ours is an end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(Value):
     """A request of the file. `key` names it by what it says, and by which of several equal ones it is."""
 
     number: int

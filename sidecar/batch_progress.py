@@ -6,7 +6,6 @@ Owns: the words and the estimate. Does not own: when something ends (batch.py). 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections import Counter
@@ -15,6 +14,7 @@ from typing import Any
 
 from adapters.contract import Event, UsageEvent
 from sidecar.tables import plain, span
+from sidecar.terminal import columns
 
 STDERR = 2
 CLEAR = "\r\x1b[K"
@@ -87,7 +87,7 @@ class Progress:
         self._drawn_at = time.monotonic()
         full = round(BAR * sum(self._done.values()) / self._all) if self._all else BAR
         text = f"[{'#' * full}{'.' * (BAR - full)}] {self.summary()}"
-        sys.stderr.write(CLEAR + text[: max(20, shutil.get_terminal_size().columns - 1)])
+        sys.stderr.write(CLEAR + text[: max(20, columns(2) - 1)])
         sys.stderr.flush()
 
     def _line(self, text: str) -> None:

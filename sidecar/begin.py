@@ -9,19 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from adapters import registry
 from adapters.contract import Adapter, Problem, Refused, Resolved
+from adapters.values import Value
 from sidecar import launch, owner, paths, slots, threads
 from sidecar.config import Settings
 from sidecar.request import TurnRequest
 from sidecar.store import Job, Store
 
 
-@dataclass(slots=True, kw_only=True)
-class Begun:
+class Begun(Value, frozen=False):
     """A checked request with its job; with a slot and a launched app-server when a slot was free at once."""
 
     request: TurnRequest

@@ -11,7 +11,11 @@ import sys
 from collections.abc import Sequence
 
 from adapters.version import VERSION
-from sidecar.errors import EXIT_REFUSED
+from sidecar.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_REFUSED
+
+TYPE_CHECKING = False  # as typing has it, without loading it
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 COMMANDS = {
     "run": "run one turn and print Codex's answer",
@@ -33,6 +37,33 @@ COMMANDS = {
     "models": "the models and efforts that Codex offers",
     "demo": "the whole main job with scripted answers, for a machine without Codex",
 }
+
+
+def entry() -> NoReturn:
+    """The whole process: `main`, and then its end without taking the modules apart, which takes 30 ms after a turn."""
+    try:
+        code = main()
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    except SystemExit as end:  # argparse's, after --help or a word that it doesn't know
+        code = end.code if isinstance(end.code, int) else EXIT_FAILED
+    except OSError as error:  # a full disk, say: stdout's or that of our own folders
+        code = _fault(error)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        code = code or _fault(error)
+    if threads := sys.modules.get("threading"):
+        for thread in threads.enumerate():
+            if not thread.daemon and thread is not threads.main_thread():
+                thread.join()
+    os._exit(code)
+
+
+def _fault(error: OSError) -> int:
+    if not isinstance(error, BrokenPipeError):  # whoever closed our stdout knows
+        sys.stderr.write(f"cc-agents: {error}\n")
+    return EXIT_FAILED
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,9 +11,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
+from adapters.values import Value
 from sidecar import deadlines, paths
 from sidecar.errors import UserError
 
@@ -28,34 +28,32 @@ T = TypeVar("T")
 Problem = tuple[str, str]  # (reason, message), the reason always REASON
 
 
-@dataclass(frozen=True, slots=True)
-class Setting(Generic[T]):
+class Setting(Value, Generic[T]):
     """A value and the place it came from, as the user names it: `config.toml`, `CC_AGENTS_MODEL`, `--model`."""
 
     value: T
     source: str = "default"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Value):
     """Every option. Durations are seconds and None is no limit; paths in `writable_dirs` are absolute, not real."""
 
-    codex_bin: Setting[str | None] = Setting(None)
-    model: Setting[str | None] = Setting(None)
-    effort: Setting[str | None] = Setting(None)
-    caps: Setting[Mapping[str, int]] = Setting({})
-    writable_dirs: Setting[tuple[str, ...]] = Setting(())
-    timeout: Setting[float | None] = Setting(DEFAULT_TIMEOUT_S)
-    idle_timeout: Setting[float | None] = Setting(DEFAULT_IDLE_TIMEOUT_S)
-    start_timeout: Setting[float] = Setting(deadlines.START_S)
-    grace: Setting[float] = Setting(deadlines.GRACE_S)
-    keep_days: Setting[int] = Setting(DEFAULT_KEEP_DAYS)
-    keep_count: Setting[int] = Setting(DEFAULT_KEEP_COUNT)
-    prices: Setting[Mapping[str, Mapping[str, float]]] = Setting({})  # by model, for a million tokens each
+    codex_bin: Setting[str | None] = Setting(value=None)
+    model: Setting[str | None] = Setting(value=None)
+    effort: Setting[str | None] = Setting(value=None)
+    caps: Setting[Mapping[str, int]] = Setting(value={})
+    writable_dirs: Setting[tuple[str, ...]] = Setting(value=())
+    timeout: Setting[float | None] = Setting(value=DEFAULT_TIMEOUT_S)
+    idle_timeout: Setting[float | None] = Setting(value=DEFAULT_IDLE_TIMEOUT_S)
+    start_timeout: Setting[float] = Setting(value=deadlines.START_S)
+    grace: Setting[float] = Setting(value=deadlines.GRACE_S)
+    keep_days: Setting[int] = Setting(value=DEFAULT_KEEP_DAYS)
+    keep_count: Setting[int] = Setting(value=DEFAULT_KEEP_COUNT)
+    prices: Setting[Mapping[str, Mapping[str, float]]] = Setting(value={})  # by model, for a million tokens each
 
     def items(self) -> Iterator[tuple[str, Setting[Any]]]:
         """Each option's name and setting, in the order of this class."""
-        return ((f.name, getattr(self, f.name)) for f in fields(self))
+        return ((name, getattr(self, name)) for name in Settings.fields)
 
 
 class ConfigProblems(UserError):
@@ -226,11 +224,11 @@ def load_settings(environ: Mapping[str, str], flags: Mapping[str, object]) -> Se
 
 def _setting(name: str, raw: object, source: str, environ: Mapping[str, str], problems: list[Problem]) -> Setting[Any]:
     try:
-        return Setting(_PARSERS[name](raw, environ), source)
+        return Setting(value=_PARSERS[name](raw, environ), source=source)
     except ValueError as e:
         key = f"{name} in {source}" if source == FILE else source
         problems.append((REASON, f"{key} {e}"))
-        return Setting(None, source)
+        return Setting(value=None, source=source)
 
 
 _NO_MODE = "is not an option: the mode is read-only unless the request itself says otherwise (--mode, or the header)"

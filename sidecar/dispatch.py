@@ -13,6 +13,7 @@ from importlib import import_module
 
 from adapters.contract import Refused
 from sidecar.errors import EXIT_INTERRUPTED, EXIT_REFUSED, UserError
+from sidecar.terminal import columns
 
 
 def dispatch(verb: str, description: str, words: Sequence[str]) -> int:
@@ -33,11 +34,18 @@ def dispatch(verb: str, description: str, words: Sequence[str]) -> int:
         return 1
 
 
+class _Formatter(argparse.HelpFormatter):
+    """argparse makes one for each option, to try its metavar; without a width each asks shutil for it."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=columns(1) - 2)
+
+
 class Parser(argparse.ArgumentParser):
     """argparse with one clear line for bad input, like every other refusal."""
 
     def __init__(self, *, prog: str, description: str) -> None:
-        super().__init__(prog=prog, description=description, allow_abbrev=False)
+        super().__init__(prog=prog, description=description, allow_abbrev=False, formatter_class=_Formatter)
 
     def error(self, message: str) -> None:  # type: ignore[override]  # it ends the process, as argparse's does
         sys.exit(complain(f"{message} (see {self.prog} --help)"))

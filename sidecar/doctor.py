@@ -32,7 +32,8 @@ def examine(environ: Mapping[str, str], cwd: str | None = None) -> Iterator[Find
         settings = config.load_settings(environ, {})
     except UserError as error:
         yield from _failures("options", error, f"mend it in {paths.config_dir(environ)}/config.toml or the environment")
-        settings = Settings(codex_bin=Setting(environ.get("CC_AGENTS_CODEX_BIN") or None))  # what is most often needed
+        most_needed = Setting(value=environ.get("CC_AGENTS_CODEX_BIN") or None)
+        settings = Settings(codex_bin=most_needed)
     yield from options(settings)
     yield from folders(environ)
     yield from harness(settings, environ, cwd)

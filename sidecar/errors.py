@@ -6,6 +6,7 @@ Does not own: how it is shown (cli) or what a harness refuses (adapters.contract
 
 from __future__ import annotations
 
+EXIT_FAILED = 1
 EXIT_REFUSED = 2  # before a turn
 EXIT_STILL_RUNNING = 10  # `result` of a job that has not ended, `wait` whose time was over
 EXIT_INTERRUPTED = 130  # also `interrupt JOB`; a signal gives 128 + its number

@@ -13,21 +13,23 @@ from contextlib import suppress
 from typing import Any
 
 
-def write_json(path: str, data: Mapping[str, Any]) -> None:
+def write_json(path: str, data: Mapping[str, Any], *, lasting: bool = True) -> None:
     """Put a JSON object at `path`, whole. Raises OSError."""
     # ASCII only: a lone surrogate (a file name that isn't UTF-8, say) stays an escape and comes back as it was.
-    write(path, json.dumps(data, separators=(",", ":")).encode("ascii") + b"\n")
+    write(path, json.dumps(data, separators=(",", ":")).encode("ascii") + b"\n", lasting=lasting)
 
 
-def write(path: str, data: bytes) -> None:
-    """Put `data` at `path`, mode 0600: a reader, also after a power cut, finds the old file or this one."""
+def write(path: str, data: bytes, *, lasting: bool = True) -> None:
+    """Put `data` at `path`, mode 0600: a reader finds the old file or this one; where it is `lasting`, also after a
+    power cut, for which the disk is waited for (1 to 20 ms)."""
     making = f"{path}.{os.getpid()}.new"
     try:
         fd = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with open(fd, "wb") as f:
             f.write(data)
-            f.flush()
-            os.fsync(fd)
+            if lasting:
+                f.flush()
+                os.fsync(fd)
         os.rename(making, path)
     except BaseException:
         with suppress(FileNotFoundError):

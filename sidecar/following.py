@@ -7,12 +7,12 @@ Does not own: the thread's lock (threads.py), what the harness says of it. Serve
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from adapters.contract import Problem, Refused, Sourced
+from adapters.values import replace
 from sidecar import header, paths
 from sidecar.errors import UserError
 from sidecar.request import TurnRequest
@@ -71,10 +71,10 @@ def same_model(request: TurnRequest, args: argparse.Namespace, view: JobView, pr
     head, _ = header.split(prompt)
     if args.model is not None or head.model is not None:
         return request
-    agent = dataclasses.replace(request.agent, model=_of(view, "model") or request.agent.model)
+    agent = replace(request.agent, model=_of(view, "model") or request.agent.model)
     if args.effort is None and head.effort is None:
-        agent = dataclasses.replace(agent, effort=_of(view, "effort") or agent.effort)
-    return dataclasses.replace(request, agent=agent)
+        agent = replace(agent, effort=_of(view, "effort") or agent.effort)
+    return replace(request, agent=agent)
 
 
 def _of(view: JobView, name: str) -> Sourced | None:

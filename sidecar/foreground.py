@@ -15,7 +15,8 @@ from adapters.contract import StatusEvent, Stop
 from sidecar import deadlines, tidy
 from sidecar.begin import Begun, begin
 from sidecar.config import Settings
-from sidecar.outcome import EXIT_FAILED, Outcome
+from sidecar.errors import EXIT_FAILED
+from sidecar.outcome import Outcome
 from sidecar.render import View
 from sidecar.request import TurnRequest
 

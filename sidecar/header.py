@@ -7,9 +7,9 @@ Serves rule.header. Pure: no I/O.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from adapters.contract import Problem
+from adapters.values import Value
 
 KEYS = ("model", "effort", "mode", "network", "add-dir", "label")
 FENCE = "---"
@@ -17,8 +17,7 @@ _LINE = re.compile(r"^([A-Za-z][A-Za-z0-9_-]*)[ \t]*:(.*)$")
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class Header(Value):
     """What a header said. Values are as written, without the blanks around them; None where it said nothing."""
 
     model: str | None = None
@@ -27,7 +26,7 @@ class Header:
     network: bool | None = None
     add_dirs: tuple[str, ...] = ()
     label: str | None = None
-    problems: tuple[Problem, ...] = field(default=())
+    problems: tuple[Problem, ...] = ()
 
 
 def split(prompt: str) -> tuple[Header, str]:

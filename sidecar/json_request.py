@@ -6,7 +6,6 @@ value means (request.py), the wire (server.py). Serves rule.serve, rule.yoloStat
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from adapters.contract import Problem, Refused, Review
+from adapters.values import replace
 from sidecar import following, paths
 from sidecar.config import Setting, Settings, load_settings
 from sidecar.request import Flags, TurnRequest, build
@@ -75,8 +75,8 @@ def _sentence(path: Any, message: str) -> str:
 
 def _with_options(settings: Settings, given: Mapping[str, Any]) -> Settings:
     said = {
-        option: Setting(given[key], SOURCE)
+        option: Setting(value=given[key], source=SOURCE)
         for key, option in OPTIONS.items()
         if given.get(key) is not None or (key in LIMITS and key in given)
     }
-    return dataclasses.replace(settings, **said)
+    return replace(settings, **said)

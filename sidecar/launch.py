@@ -11,10 +11,10 @@ import os
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
 from weakref import WeakSet
 
 from adapters.contract import Resolved
+from adapters.values import Value
 from sidecar import deadlines, owner, paths
 from sidecar.marks import limit_mark
 from sidecar.request import MARKER
@@ -24,8 +24,7 @@ PR_SET_CHILD_SUBREAPER = 36
 GUARD = os.path.join(paths.installation_dir(), "guard", "guard.py")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launched:
+class Launched(Value):
     """A guard that is on its way. The descriptors are ours, and not blocking."""
 
     guard: subprocess.Popen[bytes]

@@ -6,13 +6,13 @@ Serves rule.markOfLimits.
 
 from __future__ import annotations
 
-import hashlib
-
 # The limit on file locks has had no effect since Linux 2.4. It is inherited by fork and exec like any other, so it
 # outlives a cleared environment, a new session and a changed name, and /proc/PID/limits shows it.
 RLIMIT_LOCKS = 10
 
+MERSENNE_61 = 2**61 - 1  # a prime: what is left of a division by it depends on every byte
+
 
 def limit_mark(turn: str) -> int:
-    """62 bits: no turn has another's number, and none is the "unlimited" that everybody else has."""
-    return int.from_bytes(hashlib.blake2b(turn.encode(), digest_size=8).digest(), "big") >> 2
+    """Below 2**61: two turns hardly ever have one number, and none has the "unlimited" that everybody else has."""
+    return int.from_bytes(turn.encode(), "big") % MERSENNE_61

@@ -12,9 +12,9 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from adapters.values import Value
 from sidecar.marks import limit_mark
 from sidecar.process_table import Proc, boot_id, environment, limit, linux_ended_children, pids, read_proc, same_start
 
@@ -47,8 +47,7 @@ def owner_alive(record: Record) -> bool:
     return proc is not None and same_start(proc.start_time, guard["start_time"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adopted:
+class Adopted(Value):
     """Children of this process that it did not start: it is a subreaper, and their guard was killed.
 
     Only those no older than that guard count, and none of `ours`.

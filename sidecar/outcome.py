@@ -6,16 +6,13 @@ sidecar/schemas/outcome.json. Serves rule.exitCodes, rule.errorKinds.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from adapters.contract import Effective, Ending, Kind, Problem, Status, TurnError, Usage
-from sidecar.errors import EXIT_INTERRUPTED, EXIT_REFUSED, UserError
+from adapters.contract import Ending, Kind, Problem, TurnError
+from adapters.values import Value, as_dict
+from sidecar.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_REFUSED, UserError
 
 EXIT_COMPLETED = 0
-EXIT_FAILED = 1
 
 EXIT_OF_REASON = {
     "not_signed_in": 3,
@@ -29,8 +26,7 @@ EXIT_OF_REASON = {
 EXIT_OF_KIND: dict[Kind, int] = {"auth": 3, "quota": 4, "rate-limit": 5, "capacity": 6, "other": EXIT_FAILED}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class Timing(Value):
     """`started_at` is a Unix time in seconds, None when nothing was started; the others are seconds."""
 
     queued_s: float = 0.0
@@ -38,25 +34,13 @@ class Timing:
     duration_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """One turn's end. `processes_ended` counts what the guard had to end; `signal` is what ended us, if any did."""
+class Outcome(Ending):
+    """How the conversation ended, and what the sidecar knows beside it. `processes_ended` counts what the guard had to
+    end; `signal` is what ended us, if any did."""
 
     job: str | None
-    status: Status
-    final_text: str = ""
-    partial_text: str = ""
-    usage: Usage | None = None
-    child_usage: Usage | None = None
-    error: TurnError | None = None
-    effective: Effective = field(default_factory=Effective)
-    thread: str | None = None
-    turn: str | None = None
-    declined: tuple[Mapping[str, str], ...] = ()
-    warnings: tuple[str, ...] = ()
-    confirmed: bool = False
     processes_ended: int = 0
-    timing: Timing = field(default_factory=Timing)
+    timing: Timing = Timing()
     signal: int | None = None
 
     @property
@@ -103,13 +87,13 @@ class Outcome:
 
 
 def _plain(value: Any) -> Any:
-    return None if value is None else dataclasses.asdict(value)
+    return None if value is None else as_dict(value)
 
 
 def of_ending(
     ending: Ending, *, job: str, timing: Timing, processes_ended: int, signal: int | None, warnings: tuple[str, ...]
 ) -> Outcome:
-    fields = {f.name: getattr(ending, f.name) for f in dataclasses.fields(ending)}
+    fields = {name: getattr(ending, name) for name in Ending.fields}
     fields["warnings"] = (*ending.warnings, *warnings)
     return Outcome(job=job, timing=timing, processes_ended=processes_ended, signal=signal, **fields)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from adapters.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proc:
+class Proc(Value):
     """A living process. `start_time` as in the record: clock ticks since boot, elsewhere seconds since 1970."""
 
     pid: int

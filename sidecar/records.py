@@ -5,13 +5,13 @@ Owns that shape (sidecar/schemas/event.json). A text with a broken character sti
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import time
 from typing import Any
 
 from adapters.contract import Event, Usage
+from adapters.values import as_dict
 from sidecar.outcome import Outcome
 
 _SHAPES: dict[type, tuple[str, tuple[str, ...]]] = {}  # an event's name and its fields
@@ -21,7 +21,7 @@ def _shape(event: Event) -> tuple[str, tuple[str, ...]]:
     kind = type(event)
     if kind not in _SHAPES:
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__.removesuffix("Event")).lower()
-        _SHAPES[kind] = name, tuple(f.name for f in dataclasses.fields(event))
+        _SHAPES[kind] = name, kind.fields
     return _SHAPES[kind]
 
 
@@ -31,7 +31,7 @@ def event_record(event: Event) -> dict[str, Any]:
     record = {"event": name, "at": round(time.time(), 3)}
     for field in fields:
         value = getattr(event, field)
-        record[field] = dataclasses.asdict(value) if isinstance(value, Usage) else value
+        record[field] = as_dict(value) if isinstance(value, Usage) else value
     return record
 
 
@@ -39,9 +39,12 @@ def outcome_record(outcome: Outcome) -> dict[str, Any]:
     return {"event": "outcome", "at": round(time.time(), 3), "outcome": outcome.to_json()}
 
 
+_ON_ONE_LINE = json.JSONEncoder(ensure_ascii=False)  # json.dumps makes one for each text
+
+
 def dump(record: Any, *, indent: int | None = None) -> bytes:
     """One JSON text and a newline, always valid UTF-8."""
-    text = json.dumps(record, ensure_ascii=False, indent=indent)
+    text = _ON_ONE_LINE.encode(record) if indent is None else json.dumps(record, ensure_ascii=False, indent=indent)
     try:
         return text.encode() + b"\n"
     except UnicodeEncodeError:  # a lone surrogate: as an escape it is valid

@@ -7,11 +7,11 @@ its owner's alone. Serves rule.ownerGone.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Any
 
+from adapters.values import replace
 from sidecar.journal import read_events
 from sidecar.store import JobView
 
@@ -84,10 +84,10 @@ async def recover_in_a_loop(view: JobView, environ: Mapping[str, str]) -> dict[s
         warnings.append(f"Codex's thread could not be read: {problem}")
     used = usage_of(view)
     if ending.status != "completed" and not ending.partial_text:
-        ending = dataclasses.replace(ending, partial_text=streamed(view))
+        ending = replace(ending, partial_text=streamed(view))
     started = view.record.get("started_at")
     result = outcomes.of_ending(
-        dataclasses.replace(
+        replace(
             ending,
             usage=Usage(**{k: v for k, v in used.items() if isinstance(v, int)}) if used else None,
             effective=Effective(mode=view.record.get("mode") or "read-only", cwd=view.cwd or ""),

@@ -7,7 +7,6 @@ Serves rule.stdoutIsTheAnswer.
 from __future__ import annotations
 
 import os
-import shutil
 import time
 import unicodedata
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from sidecar import deadlines
 from sidecar.outcome import Outcome
 from sidecar.records import dump, event_record, outcome_record
 from sidecar.screen import Screen, write_all
+from sidecar.terminal import columns
 
 STDOUT, STDERR = 1, 2
 LINE_CHARS = 300  # of one status line where there is no terminal to say how wide
@@ -129,7 +129,7 @@ class View:
         now = time.monotonic()
         work = f" ({now - since:.0f}s)" if now - since >= 2 else ""
         head = f"{now - self._began:4.0f}s "
-        room = max(20, shutil.get_terminal_size().columns - len(head) - len(work) - 1)
+        room = max(20, columns(STDERR) - len(head) - len(work) - 1)
         dim, plain = (DIM, PLAIN) if self._colour else ("", "")
         self.screen.write(STDERR, f"{CLEAR}{dim}{head}{plain}{_cut(text, room)}{dim}{work}{plain}".encode())
 

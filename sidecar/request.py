@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.contract import MODES, AgentRequest, Limits, Mode, Problem, Refused, Review, Sourced
+from adapters.values import Value
 from sidecar import header, paths
 from sidecar.config import Setting, Settings
 
@@ -21,8 +21,7 @@ MARKER = "CC_AGENTS_TURN"  # in the environment of everything that a turn starts
 DEFAULT_MODE: Mode = "read-only"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flags:
+class Flags(Value):
     """What the command line or a JSON request said, before anything was looked at. None: not said."""
 
     prompt: str
@@ -41,8 +40,7 @@ class Flags:
     adapter: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRequest:
+class TurnRequest(Value):
     """A request without a fault in itself. Durations in seconds, None is no limit."""
 
     agent: AgentRequest

@@ -6,7 +6,6 @@ Serves rule.serve. A job of another process can be steered and interrupted here 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from adapters.contract import Event, Problem, Refused
+from adapters.values import as_dict
 from sidecar import check_report, control_server, inquiry, paths, reach
 from sidecar.begin import check
 from sidecar.briefs import brief
@@ -153,7 +153,7 @@ class Methods:
             raise Fault(NO_ANSWER, error.message, {"reason": error.reason}) from None
         except Refused as error:
             raise _refused(error) from None
-        return {"models": [dataclasses.asdict(m) for m in preview.models if not m.hidden]}
+        return {"models": [as_dict(m) for m in preview.models if not m.hidden]}
 
     async def _jobs_list(self, params: dict[str, Any]) -> dict[str, Any]:
         limit, cwd = params.get("limit"), params.get("cwd")

@@ -101,7 +101,8 @@ class Job:
         record = {**self.record, **changes, "updated_at": time.time()}
         if STATES.index(record["state"]) < STATES.index(self.record["state"]):
             raise ValueError(f"a job that is {self.record['state']} cannot be {record['state']}")
-        files.write_json(os.path.join(self.dir, "record.json"), record)
+        # what a power cut takes of a turn under way, it takes the turn with
+        files.write_json(os.path.join(self.dir, "record.json"), record, lasting=record["state"] == "ended")
         self.record = record
 
     def write_final(self, text: str) -> None:
@@ -127,8 +128,8 @@ class Store:
             record = {**fields, "job": job, "state": "queued", "owner": dict(owner), "created_at": now}
             try:
                 os.mkdir(making, 0o700)
-                files.write_json(os.path.join(making, "request.json"), request)
-                files.write_json(os.path.join(making, "record.json"), record)
+                files.write_json(os.path.join(making, "request.json"), request, lasting=False)
+                files.write_json(os.path.join(making, "record.json"), record, lasting=False)
                 # Refused where that id exists: a folder that isn't empty can't be replaced.
                 os.rename(making, folder := os.path.join(self._dir, job))
             except OSError as e:

@@ -6,7 +6,6 @@ idea of a thread. So a new turn starts only after the old one's last process is 
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import os
@@ -83,5 +82,8 @@ def _busy(thread: str, holder: Mapping[str, Any]) -> str:
 
 
 def _path(folder: str, thread: str) -> str:
-    name = thread if _PLAIN.fullmatch(thread) else "=" + hashlib.sha256(os.fsencode(thread)).hexdigest()
-    return os.path.join(folder, f"{name}.lock")
+    if _PLAIN.fullmatch(thread):
+        return os.path.join(folder, f"{thread}.lock")
+    import hashlib  # for an id that Codex wouldn't make
+
+    return os.path.join(folder, f"={hashlib.sha256(os.fsencode(thread)).hexdigest()}.lock")

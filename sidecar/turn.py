@@ -6,7 +6,6 @@ Does not own the parts: slots, launch, harness, the adapter, the store. Serves s
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Any
 import anyio
 
 from adapters.contract import Effective, Ending, Event, StartsAgain, StatusEvent, Stop, Tidies, TurnError
+from adapters.values import replace
 from sidecar import deadlines, outcome, slots
 from sidecar.begin import Begun
 from sidecar.control import TurnControl
@@ -135,7 +135,7 @@ class Turn:
         if stop is None or ending.status != "failed":
             return ending
         error = TurnError(kind="other", reason=stop.reason, message=stop.message)
-        return dataclasses.replace(ending, status="interrupted", error=error)
+        return replace(ending, status="interrupted", error=error)
 
     async def _watch_the_clock(self) -> None:
         limit_s = self._begun.request.timeout_s
@@ -201,7 +201,7 @@ class Turn:
             )
         except OSError as error:
             lost = f"the job's record could not be written: {error.strerror}"
-            return dataclasses.replace(result, warnings=(*result.warnings, lost))
+            return replace(result, warnings=(*result.warnings, lost))
         return result
 
     def _check_answer(self, ending: Ending) -> None:
@@ -229,11 +229,11 @@ async def _with_exit(ending: Ending, harness: Harness) -> Ending:
     if error is None:
         return ending
     if how is not None:
-        error = dataclasses.replace(error, reason="app_server_exited", message=f"{error.message}. {how}")
+        error = replace(error, reason="app_server_exited", message=f"{error.message}. {how}")
     elif error.reason == "app_server_exited":
         message = f"{error.message.replace('Codex ended', 'Codex closed its output')}; its process was still running"
-        error = dataclasses.replace(error, reason="protocol", message=message)
-    return dataclasses.replace(ending, error=error)
+        error = replace(error, reason="protocol", message=message)
+    return replace(ending, error=error)
 
 
 def _waiting(cap: int, ahead: int, holders: list[slots.Holder]) -> str:

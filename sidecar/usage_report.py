@@ -6,12 +6,11 @@ which Codex gave no usage is counted as unknown, never as 0. Does not own how it
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from adapters.values import Value, as_dict
 from sidecar import recover
 from sidecar.store import JobView, Store
 
@@ -23,8 +22,7 @@ UNKNOWN = "unknown"
 Prices = Mapping[str, Mapping[str, float]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Value):
     """One turn. `own` is None where Codex gave no usage; `children` is its sub-agents' usage."""
 
     day: str
@@ -35,8 +33,7 @@ class Entry:
     children: Mapping[str, int] | None
 
 
-@dataclass(slots=True, kw_only=True)
-class Sum:
+class Sum(Value, frozen=False):
     """Tokens of some turns. `cost` is of those `priced`; sub-agents have no price, for their model isn't told."""
 
     key: str
@@ -69,7 +66,7 @@ class Sum:
 
     def to_json(self) -> dict[str, Any]:
         cost = round(self.cost, 6) if self.priced else None
-        return {**dataclasses.asdict(self), "total_tokens": self.total_tokens, "cost": cost}
+        return {**as_dict(self), "total_tokens": self.total_tokens, "cost": cost}
 
 
 def cost_of(used: Mapping[str, int], price: Mapping[str, float]) -> float:

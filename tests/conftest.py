@@ -1,6 +1,6 @@
 """What holds after every test: no process of it is left, and no descriptor.
 
-Owns that check and the `user` fixture's place. Serves design section 6: a test that leaks shows a product that does.
+Owns that check and the place of the two users. Serves design section 6: a test that leaks shows a product that does.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Iterator
 
 import pytest
 from turns import living, user
+from whole import whole_user
 
-__all__ = ["user"]
+__all__ = ["user", "whole_user"]
 
 LEFT_S = 10.0  # what was killed in a test's last line is gone after milliseconds, on a loaded machine after more
 POLL_S = 0.01

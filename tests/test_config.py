@@ -71,7 +71,7 @@ def test_an_empty_variable_is_an_unset_one(env: dict[str, str]) -> None:
     write_config(env, 'effort = "high"\n')
     env |= {"CC_AGENTS_EFFORT": "", "CLAUDE_PLUGIN_OPTION_EFFORT": "", "CC_AGENTS_CAPS": ""}
     settings = config.load_settings(env, {})
-    assert settings.effort == config.Setting("high", "config.toml")
+    assert settings.effort == config.Setting(value="high", source="config.toml")
     assert settings.caps.source == "default"
 
 
@@ -79,13 +79,13 @@ def test_an_empty_variable_is_an_unset_one(env: dict[str, str]) -> None:
 @pytest.mark.parametrize("text", ["codex=4, other=1", '{"codex": 4, "other": 1}', "codex=4 other=1"])
 def test_caps_come_from_a_variable_as_pairs_or_json(env: dict[str, str], text: str) -> None:
     env["CC_AGENTS_CAPS"] = text
-    assert config.load_settings(env, {}).caps == config.Setting({"codex": 4, "other": 1}, "CC_AGENTS_CAPS")
+    assert config.load_settings(env, {}).caps == config.Setting(value={"codex": 4, "other": 1}, source="CC_AGENTS_CAPS")
 
 
 @pytest.mark.rule("rule.defaultCap")
 def test_caps_come_from_a_table_in_the_file(env: dict[str, str]) -> None:
     write_config(env, "[caps]\ncodex = 2\n")
-    assert config.load_settings(env, {}).caps == config.Setting({"codex": 2}, "config.toml")
+    assert config.load_settings(env, {}).caps == config.Setting(value={"codex": 2}, source="config.toml")
 
 
 @pytest.mark.rule("rule.defaultCap")
@@ -142,7 +142,7 @@ def test_a_time_limit_is_a_number_of_seconds_a_duration_or_none(
     env: dict[str, str], toml: str, value: float | None
 ) -> None:
     write_config(env, f"timeout = {toml}\n")
-    assert config.load_settings(env, {}).timeout == config.Setting(value, "config.toml")
+    assert config.load_settings(env, {}).timeout == config.Setting(value=value, source="config.toml")
 
 
 # --- what is refused ------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import termios
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,55 +35,44 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 STALL = {"stall": True}
 
 
-@pytest.fixture
-def user(tmp_path: Path) -> WholeUser:
-    return WholeUser(tmp_path)
-
-
-def nothing_is_left(user: WholeUser) -> None:
-    assert user.survivors() == []
-    assert user.slots_taken() == []
-    assert user.record() is None
-
-
 # --- the turn ends --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.rule("rule.untilNoChildren")
-def test_a_turn_that_completes_takes_everything_with_it_before_its_answer_is_told(user: WholeUser) -> None:
-    ran = user.turn({"turn": [*user.leaves(*SHAPES), *ANSWER[1:]]}).completed()
-    nothing_is_left(user)
+def test_a_turn_that_completes_takes_everything_with_it_before_its_answer_is_told(whole_user: WholeUser) -> None:
+    ran = whole_user.turn({"turn": [*whole_user.leaves(*SHAPES), *ANSWER[1:]]}).completed()
+    whole_user.nothing_is_left()
     assert ran.outcome["processes_ended"] >= len(SHAPES)
     assert (ran.outcome["confirmed"], ran.outcome["final_text"]) == (True, "ANSWER")
 
 
 @pytest.mark.rule("rule.untilNoChildren")
-def test_a_codex_that_crashes_takes_everything_with_it(user: WholeUser) -> None:
-    ran = user.turn({"turn": [*user.leaves(*SHAPES), {"crash": {"signal": "SEGV"}}]})
-    nothing_is_left(user)
+def test_a_codex_that_crashes_takes_everything_with_it(whole_user: WholeUser) -> None:
+    ran = whole_user.turn({"turn": [*whole_user.leaves(*SHAPES), {"crash": {"signal": "SEGV"}}]})
+    whole_user.nothing_is_left()
     ran.ended_as("failed", "app_server_exited", 9)
     assert "SIGSEGV" in ran.error["message"]
     assert ran.outcome["partial_text"] == "half"
 
 
 @pytest.mark.rule("rule.guardedAppServer")
-def test_five_turns_in_a_row_leave_nothing_each(user: WholeUser) -> None:
+def test_five_turns_in_a_row_leave_nothing_each(whole_user: WholeUser) -> None:
     for _ in range(5):
-        user.turn(ANSWER).completed()
-        nothing_is_left(user)
+        whole_user.turn(ANSWER).completed()
+        whole_user.nothing_is_left()
 
 
 @pytest.mark.rule("rule.guardedAppServer")
-def test_the_app_server_has_a_group_and_the_guard_a_session_of_their_own(user: WholeUser) -> None:
-    with user.running({"turn": [*user.leaves("group"), STALL]}) as cli:
-        user.wait_for_shapes("group")
-        app, guard = user.app_server(), user.guard()
+def test_the_app_server_has_a_group_and_the_guard_a_session_of_their_own(whole_user: WholeUser) -> None:
+    with whole_user.running({"turn": [*whole_user.leaves("group"), STALL]}) as cli:
+        whole_user.wait_for_shapes("group")
+        app, guard = whole_user.app_server(), whole_user.guard()
         assert os.getpgid(app) == app
         assert len({os.getpgid(p) for p in (app, guard, cli.pid, os.getpid())}) == 4
         assert len({os.getsid(p) for p in (guard, cli.pid, os.getpid())}) == 3
         cli.terminate()
-        user.finish(cli)
-    nothing_is_left(user)
+        whole_user.finish(cli)
+    whole_user.nothing_is_left()
 
 
 # --- the command is ended -------------------------------------------------------------------------------------
@@ -92,55 +80,55 @@ def test_the_app_server_has_a_group_and_the_guard_a_session_of_their_own(user: W
 
 @pytest.mark.rule("rule.interruptConfirmed")
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda s: s.name)
-def test_a_signal_to_the_command_ends_the_turn_and_all_of_it(user: WholeUser, signum: signal.Signals) -> None:
-    with user.running({"turn": [*user.leaves(*SHAPES), STALL]}) as cli:
-        user.wait_for_shapes(*SHAPES)
+def test_a_signal_to_the_command_ends_the_turn_and_all_of_it(whole_user: WholeUser, signum: signal.Signals) -> None:
+    with whole_user.running({"turn": [*whole_user.leaves(*SHAPES), STALL]}) as cli:
+        whole_user.wait_for_shapes(*SHAPES)
         cli.send_signal(signum)
-        ran = user.finish(cli)
-    nothing_is_left(user)
+        ran = whole_user.finish(cli)
+    whole_user.nothing_is_left()
     ran.ended_as("interrupted", "interrupted", 128 + signum)
     assert (ran.outcome["partial_text"], ran.outcome["confirmed"]) == ("half", True)
     assert ran.outcome["processes_ended"] >= len(SHAPES)
 
 
 @pytest.mark.rule("rule.interruptConfirmed")
-def test_a_terminal_that_is_closed_ends_the_turn_and_all_of_it(user: WholeUser) -> None:
-    user.plays({"turn": [*user.leaves(*SHAPES), STALL]})
+def test_a_terminal_that_is_closed_ends_the_turn_and_all_of_it(whole_user: WholeUser) -> None:
+    whole_user.plays({"turn": [*whole_user.leaves(*SHAPES), STALL]})
     ours, theirs = os.openpty()
     options: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
     options["preexec_fn"] = lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    with ended(user.start("run", "--json", "--", "do it", **options)) as cli:
+    with ended(whole_user.start("run", "--json", "--", "do it", **options)) as cli:
         os.close(theirs)
-        user.wait_for_shapes(*SHAPES)
+        whole_user.wait_for_shapes(*SHAPES)
         os.close(ours)
         assert cli.wait(PATIENCE_S) == 128 + signal.SIGHUP
-    nothing_is_left(user)
-    told = user.status()
+    whole_user.nothing_is_left()
+    told = whole_user.status()
     assert (told["state"], told["status"], told["outcome"]["exit_code"]) == ("ended", "interrupted", 129)
     assert told["outcome"]["partial_text"] == "half"
 
 
 @pytest.mark.rule("rule.lifelineEnds")
-def test_a_command_that_is_killed_takes_everything_with_it_and_its_job_is_told_as_dead(user: WholeUser) -> None:
-    writes = user.root / "written"
-    steps = user.leaves(*SHAPES)
-    writer = {"spawn": {"shape": "setsid", "pid_file": str(user.pid_file("writer")), "appends": str(writes)}}
-    die(user, [*steps[:-1], writer, steps[-1], STALL], (*SHAPES, "writer"), by_signal(KILL))
-    wait_for(lambda: not user.survivors() and not user.slots_taken(), GONE_S)
+def test_a_command_that_is_killed_takes_everything_with_it_and_its_job_is_told_as_dead(whole_user: WholeUser) -> None:
+    writes = whole_user.root / "written"
+    steps = whole_user.leaves(*SHAPES)
+    writer = {"spawn": {"shape": "setsid", "pid_file": str(whole_user.pid_file("writer")), "appends": str(writes)}}
+    die(whole_user, [*steps[:-1], writer, steps[-1], STALL], (*SHAPES, "writer"), by_signal(KILL))
+    wait_for(lambda: not whole_user.survivors() and not whole_user.slots_taken(), GONE_S)
     size = writes.stat().st_size
-    told = user.status()
+    told = whole_user.status()
     assert (told["state"], told["outcome"]) == ("died", None)
     assert told["thread"]
     assert writes.stat().st_size == size
-    nothing_is_left(user)
+    whole_user.nothing_is_left()
 
 
 @pytest.mark.rule("rule.lifelineEnds")
-def test_a_storm_of_new_processes_ends_with_the_command(user: WholeUser) -> None:
-    steps = user.leaves("fork_storm", "clean_env")
-    die(user, [*steps, STALL], ("fork_storm", "clean_env"), by_signal(KILL))
-    wait_for(lambda: not user.survivors() and not user.slots_taken(), 3 * GONE_S)
-    nothing_is_left(user)
+def test_a_storm_of_new_processes_ends_with_the_command(whole_user: WholeUser) -> None:
+    steps = whole_user.leaves("fork_storm", "clean_env")
+    die(whole_user, [*steps, STALL], ("fork_storm", "clean_env"), by_signal(KILL))
+    wait_for(lambda: not whole_user.survivors() and not whole_user.slots_taken(), 3 * GONE_S)
+    whole_user.nothing_is_left()
 
 
 ABOVE = """
@@ -153,20 +141,25 @@ sys.stdin.read()
 
 
 @pytest.mark.rule("rule.lifelineEnds")
-def test_below_another_subreaper_that_reaps_nothing_all_of_a_killed_command_ends_too(user: WholeUser) -> None:
-    user.plays({"turn": [*user.leaves(*SHAPES), STALL]})
+def test_below_another_subreaper_that_reaps_nothing_all_of_a_killed_command_ends_too(whole_user: WholeUser) -> None:
+    whole_user.plays({"turn": [*whole_user.leaves(*SHAPES), STALL]})
     words = [sys.executable, "-m", "sidecar", "run", "--json", "do it"]
-    how: dict[str, Any] = {"env": user.env, "cwd": user.work, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    how: dict[str, Any] = {
+        "env": whole_user.env,
+        "cwd": whole_user.work,
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+    }
     with ended(subprocess.Popen([sys.executable, "-c", ABOVE, *words], **how)) as above:
         assert above.stdout is not None
         cli = int(above.stdout.readline())
-        user.wait_for_shapes(*SHAPES)
+        whole_user.wait_for_shapes(*SHAPES)
         kill(cli)
         others = f"{above.pid} "
-        wait_for(lambda: [s for s in user.survivors() if not s.startswith(others)] == [], GONE_S)
-        assert user.slots_taken() == []
+        wait_for(lambda: [s for s in whole_user.survivors() if not s.startswith(others)] == [], GONE_S)
+        assert whole_user.slots_taken() == []
         above.communicate(timeout=PATIENCE_S)
-    nothing_is_left(user)
+    whole_user.nothing_is_left()
 
 
 UNSHARE = ("unshare", "--pid", "--fork", "--mount-proc")
@@ -181,12 +174,14 @@ def no_namespaces() -> bool:
 
 @pytest.mark.skipif(no_namespaces(), reason="`unshare --pid` is not allowed here")
 @pytest.mark.rule("rule.untilNoChildren")
-def test_as_pid_1_of_a_container_the_command_ends_all_before_it_tells_the_outcome(user: WholeUser) -> None:
+def test_as_pid_1_of_a_container_the_command_ends_all_before_it_tells_the_outcome(whole_user: WholeUser) -> None:
     """The kernel ends a container with its pid 1: what counts is what was ended before."""
-    user.plays({"turn": [*user.leaves(*SHAPES), *ANSWER[1:]]})
+    whole_user.plays({"turn": [*whole_user.leaves(*SHAPES), *ANSWER[1:]]})
     words = [*UNSHARE, sys.executable, "-m", "sidecar", "run", "--json", "do it"]
-    ran = subprocess.run(words, env=user.env, cwd=user.work, capture_output=True, timeout=PATIENCE_S, check=True)
+    ran = subprocess.run(
+        words, env=whole_user.env, cwd=whole_user.work, capture_output=True, timeout=PATIENCE_S, check=True
+    )
     told = json.loads(ran.stdout)
     assert (told["status"], told["final_text"]) == ("completed", "ANSWER")
     assert told["processes_ended"] >= len(SHAPES)
-    wait_for(lambda: not living(f"{user.root}/"))  # by the environment: its pids are the container's own
+    wait_for(lambda: not living(f"{whole_user.root}/"))  # by the environment: its pids are the container's own

@@ -25,7 +25,8 @@ STANDARD = {
     "tomllib",
 }  # tomllib is missing from 3.10, where it is imported with a fallback
 RUNTIME = {"anyio", "jsonschema", "psutil", "platformdirs", "tomli"}
-FROM_ADAPTERS = ("adapters.contract", "adapters.registry", "adapters.version")  # all that the sidecar may know
+# all that the sidecar may know
+FROM_ADAPTERS = ("adapters.contract", "adapters.registry", "adapters.values", "adapters.version")
 LAYERS = (  # from the outermost to the leaves; an import goes down or stays, never up
     ("sidecar.cli",),
     ("sidecar.commands",),
@@ -106,8 +107,10 @@ def below(module: str, *tops: str) -> bool:
 
 def allowed(importer: str, target: str) -> bool:
     own, top = importer.split(".")[0], target.split(".")[0]
+    if importer == "adapters.values":
+        return top in STANDARD or top == "typing_extensions"  # for a type checker alone
     if importer == "adapters.contract":
-        return top in STANDARD
+        return top in STANDARD or target == "adapters.values"
     if own in ("guard", "fake_app_server"):
         return top in STANDARD or top == own
     if top not in PROJECT:
@@ -117,7 +120,7 @@ def allowed(importer: str, target: str) -> bool:
     if below(importer, "sidecar"):
         return below(target, "sidecar", *FROM_ADAPTERS)
     if importer == "adapters.jsonrpc":
-        return target == "adapters.contract"
+        return target in ("adapters.contract", "adapters.values")
     if below(importer, "adapters.codex"):
         return below(target, "adapters") and target != "adapters.registry"
     return below(target, "adapters") and (importer == "adapters.registry" or not below(target, "adapters.codex"))

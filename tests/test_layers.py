@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapters.codex import switches
+from adapters.codex import home_files, switches
 from adapters.codex.layers import folders_of, layers_that_say, outranking
 
 MANAGED = {"type": "legacyManagedConfigTomlFromFile", "file": "/etc/codex/managed_config.toml"}
@@ -129,9 +129,9 @@ def test_a_secret_that_the_configuration_sets_is_sent_empty(tmp_path: Path) -> N
 @pytest.mark.rule("rule.profileTellsAll")
 def test_a_file_of_other_executors_is_found(tmp_path: Path) -> None:
     file = tmp_path / "environments.toml"
-    assert switches.other_executors(str(tmp_path)) is None
+    assert home_files.other_executors(str(tmp_path)) is None
     file.write_text('default = "local"\n')
-    assert switches.other_executors(str(tmp_path)) is None
+    assert home_files.other_executors(str(tmp_path)) is None
     for text in ('[[environments]]\nid = "dev"\nurl = "ws://dev"\n', "broken [", "environments = 5"):
         file.write_text(text)
-        assert switches.other_executors(str(tmp_path)) == str(file)
+        assert home_files.other_executors(str(tmp_path)) == str(file)

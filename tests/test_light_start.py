@@ -16,7 +16,10 @@ from sidecar.cli import COMMANDS
 
 pytestmark = pytest.mark.rule("rule.lightStart")
 
-HEAVY = ("anyio", "asyncio", "jsonschema", "psutil", "platformdirs")
+HEAVY = ("anyio", "asyncio", "jsonschema", "psutil", "platformdirs", "dataclasses", "inspect")
+# What was loaded once before Codex was started, and isn't any more; each is 2 to 20 ms for which a turn waits.
+NOT_BEFORE_CODEX = (*HEAVY, "ctypes", "datetime", "hashlib", "lzma", "pathlib", "random", "secrets", "shutil", "socket",
+                    "tempfile", "tomllib", "tomli", "importlib.metadata", "logging", "uuid")  # fmt: skip
 LOADED = f"""
 import json, sys
 from sidecar.cli import main
@@ -27,8 +30,10 @@ except SystemExit as end:
 print("\\n" + json.dumps([code, [name for name in {HEAVY!r} if name in sys.modules]]))
 """
 # Says in stderr's order when the guard was started and when anyio began to be loaded.
-ORDER = """
-import subprocess, sys
+ORDER = f"""
+import sys
+watched = [name for name in {NOT_BEFORE_CODEX!r} if name not in sys.modules]  # what a .pth file loads is not ours
+import subprocess
 order = []
 
 class Watch:
@@ -44,6 +49,7 @@ class Noted(popen):
     def __init__(self, argv, *rest, **more):
         if any("guard.py" in str(word) for word in argv):
             order.append("guard")
+            order.extend("early:" + name for name in watched if name in sys.modules)
         super().__init__(argv, *rest, **more)
 
 subprocess.Popen = Noted
@@ -86,6 +92,23 @@ def test_codex_is_started_before_the_event_loop_is_loaded(user: User) -> None:
     order = ran.stderr.rpartition("order: ")[2].split()
     assert order[0] == "guard"
     assert "anyio" in order
+    assert [word for word in order if word.startswith("early:")] == []
+
+
+def test_the_end_takes_nothing_apart(user: User) -> None:
+    program = "import atexit\nfrom sidecar.cli import entry\natexit.register(print, 'taken apart')\nentry()"
+    ran = python(user, program, "--version")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("cc-agents ")
+    assert "taken apart" not in ran.stdout
+
+
+@pytest.mark.parametrize("words", [["--help"], ["status"], ["run", "--help"], ["doctor"]], ids=" ".join)
+def test_a_stdout_that_takes_nothing_is_one_clear_line(user: User, words: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        argv = [sys.executable, "-m", "sidecar", *words]
+        ran = subprocess.run(argv, env=user.env, cwd=user.work, stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE_S)
+    assert (ran.returncode, ran.stderr) == (1, b"cc-agents: [Errno 28] No space left on device\n")
 
 
 @pytest.mark.parametrize("word", ["--help", "--version"])

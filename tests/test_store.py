@@ -81,6 +81,18 @@ def test_a_state_never_goes_back(store: Store) -> None:
     assert store.read(job.id).state == "ended"
 
 
+@pytest.mark.rule("rule.recordsByRename")
+def test_the_disk_is_waited_for_only_where_an_outcome_is_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))))
+    job = make(store, state="running")
+    job.publish(thread=THREAD)
+    assert synced == []
+    job.write_final("the answer")
+    job.publish(state="ended", status="completed")
+    assert [name.partition(".")[0] for name in synced] == ["final", "record"]
+
+
 @pytest.mark.rule("rule.exactFinal")
 @pytest.mark.parametrize("text", ["", "no newline", "crlf\r\n\r", "漢字 🎉", "lone \ud83c surrogate", "x" * 2_000_000])
 def test_the_final_text_comes_back_as_it_was(store: Store, text: str) -> None:

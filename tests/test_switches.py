@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from adapters.codex import switches
+from adapters.codex import home_files, switches
 from adapters.contract import MODES, Mode
 
 if sys.version_info >= (3, 11):
@@ -102,13 +102,15 @@ def test_a_configuration_without_servers_has_none(config: dict[str, Any]) -> Non
 
 
 def test_the_users_own_servers_are_read_and_a_broken_file_is_codexs_business(tmp_path: Path) -> None:
-    assert switches.user_servers(str(tmp_path)) == ()
+    assert home_files.user_servers(str(tmp_path)) == ()
     file = tmp_path / "config.toml"
     file.write_bytes(b'[mcp_servers.b]\n[mcp_servers."a.c"]\n')
-    assert switches.user_servers(str(tmp_path)) == ("a.c", "b")
+    assert home_files.user_servers(str(tmp_path)) == ("a.c", "b")
+    file.write_bytes(b'["\\u006dcp_serv\\u0065rs".b]\n')  # the same key, as TOML also lets one write it
+    assert home_files.user_servers(str(tmp_path)) == ("b",)
     for broken in (b"[mcp_servers", b"\xff\xfe", b"mcp_servers = 5"):
         file.write_bytes(broken)
-        assert switches.user_servers(str(tmp_path)) == ()
+        assert home_files.user_servers(str(tmp_path)) == ()
 
 
 @pytest.mark.rule("rule.secretsKept")

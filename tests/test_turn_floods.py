@@ -5,6 +5,7 @@ Serves rule.boundedAlways. The bounds are wide: what is tested is that nothing h
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
@@ -49,6 +50,14 @@ def test_a_flood_of_warnings_is_kept_in_part_and_counted(user: User) -> None:
 def test_twenty_thousand_deltas_are_one_answer(user: User) -> None:
     ran = user.turn([*START, {"flood": {"deltas": "é🎉", "lines": 20_000}}, {"done": "completed"}]).completed()
     assert ran.outcome["final_text"] == "é🎉" * 20_000
+
+
+def test_deltas_that_are_read_together_are_told_together_and_exactly(user: User) -> None:
+    user.plays([*START, {"flood": {"deltas": "é🎉", "lines": 20_000}}, {"done": "completed"}])
+    ran = user.run("run", "--events", "go")
+    told = [event["text"] for event in map(json.loads, ran.out.splitlines()) if event["event"] == "text_delta"]
+    assert "".join(told) == "é🎉" * 20_000
+    assert len(told) < 5_000  # a read takes what is there, 256 KiB at most: some 1,200 deltas
 
 
 def test_a_line_of_thirty_megabytes_is_one_line(user: User) -> None:

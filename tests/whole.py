@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from turns import PATIENCE_S, START, Steps, User, alive, ended, living, pids_in, wait_for
 
 from sidecar import owner, slots
@@ -59,6 +60,11 @@ class WholeUser(User):
         return path.read_bytes() if path is not None and path.exists() else b""
 
     # --- what is found ------------------------------------------------------------------------------------------
+
+    def nothing_is_left(self) -> None:
+        assert self.survivors() == []
+        assert self.slots_taken() == []
+        assert self.record() is None
 
     def survivors(self) -> list[str]:
         """Every living process of a turn: by what it wrote down itself, and by this user's folders."""
@@ -141,3 +147,8 @@ def die(user: WholeUser, steps: Steps, shapes: Sequence[str], death: Death, *wor
 
 
 __all__ = ["PATIENCE_S", "Death", "WholeUser", "ended", "wait_for"]
+
+
+@pytest.fixture
+def whole_user(tmp_path: Path) -> WholeUser:
+    return WholeUser(tmp_path)

@@ -6,15 +6,15 @@ protection that can't fail is worth nothing, so each gap is opened once to show 
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from adapters.codex import conversation, folders, layers, modes, switches, tracker
+from adapters.codex import conversation, folders, home_files, layers, modes, switches, tracker
 from adapters.codex.folders import Folders
 from adapters.codex.session import Session
 from adapters.contract import AgentRequest
+from adapters.values import replace
 
 
 def switch(key: str) -> None:
@@ -43,7 +43,7 @@ def folders_without(**changes: Any) -> None:
     found = folders.lay_out
 
     def lay_out(request: AgentRequest, environ: Mapping[str, str], **names: Any) -> Folders:
-        return dataclasses.replace(found(request, environ, **names), **changes)
+        return replace(found(request, environ, **names), **changes)
 
     folders.lay_out = lay_out
 
@@ -57,7 +57,7 @@ def private() -> None:
     found = folders.lay_out
 
     def lay_out(request: AgentRequest, environ: Mapping[str, str], **names: Any) -> Folders:
-        return found(dataclasses.replace(request, private=()), environ, **names)
+        return found(replace(request, private=()), environ, **names)
 
     folders.lay_out = lay_out
 
@@ -82,7 +82,7 @@ def servers() -> None:
     """No server is switched off by its name; that one starts is still a breach."""
     found = switches.configured_servers
     switches.configured_servers = lambda config: ()
-    switches.user_servers = lambda codex_home: ()
+    home_files.user_servers = lambda codex_home: ()
     assert found is not switches.configured_servers
 
 
@@ -113,7 +113,7 @@ def roles() -> None:
 
 
 def executors() -> None:
-    switches.other_executors = lambda codex_home: None
+    home_files.other_executors = lambda codex_home: None
     read_back()
 
 

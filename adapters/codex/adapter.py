@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from adapters.codex import binary, folders, modes, switches, worktrees
+from adapters.codex import binary, folders, home_files, modes, switches, worktrees
 from adapters.codex.plan import CodexPlan
 from adapters.contract import (
     MODES,
@@ -46,7 +46,7 @@ class CodexAdapter:
         home = codex_home(environ)
         if environ.get("CODEX_HOME") and not os.path.isdir(home):
             problems.append(Problem(reason="bad_request", message=f"CODEX_HOME is {home}, which is not a folder"))
-        if request.mode != "yolo" and (file := switches.other_executors(home)):
+        if request.mode != "yolo" and (file := home_files.other_executors(home)):
             message = f"{file} sends commands to another executor, where the mode can't be shown to hold: move it away"
             problems.append(Problem(reason="mode_not_enforced", message=message))
         if found is None:
@@ -56,7 +56,7 @@ class CodexAdapter:
             raise Refused(*problems)
         access = modes.access_of(request, laid_out, profile=f"cc-agents-{os.urandom(8).hex()}")
         off = switches.switches_for(request.mode, network=access.network)
-        argv = [found.path, "app-server", *switches.flags(off, switches.user_servers(home))]
+        argv = [found.path, "app-server", *switches.flags(off, home_files.user_servers(home))]
         plan = CodexPlan(
             binary=found,
             codex_home=home,

@@ -7,21 +7,21 @@ they are: only items of the turn itself come here. Serves rule.exactFinal; facts
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from adapters.values import Value
 
 # The last message of the best rank is the answer. An unknown phase ranks like none at all.
 RANK = {"final_answer": 0, None: 1, "partial_answer": 2, "commentary": 3}
 UNKNOWN_PHASE_RANK = 1
 
 
-@dataclass(slots=True)
-class Message:
+class Message(Value, frozen=False):
     phase: str | None = None
     delivery: str | None = None
     completed: bool = False
     text: str = ""
-    deltas: list[str] = field(default_factory=list)
+    deltas: list[str]
 
     @property
     def rank(self) -> int:
@@ -38,11 +38,11 @@ class Answer:
 
     def started(self, item: Mapping[str, Any]) -> None:
         if item.get("type") == "agentMessage":
-            message = self._messages.setdefault(str(item.get("id")), Message())
+            message = self._messages.setdefault(str(item.get("id")), Message(deltas=[]))
             self._describe(message, item)
 
     def delta(self, item_id: str, text: str) -> None:
-        message = self._messages.setdefault(item_id, Message())
+        message = self._messages.setdefault(item_id, Message(deltas=[]))
         if not message.completed:
             message.deltas.append(text)
 
@@ -54,7 +54,7 @@ class Answer:
             return
         ident = str(item.get("id"))
         # taken out and put in again: the order is that of completion
-        message = self._messages.pop(ident, None) or Message()
+        message = self._messages.pop(ident, None) or Message(deltas=[])
         self._describe(message, item)
         text = item.get("text")
         message.text = text if isinstance(text, str) else "".join(message.deltas)

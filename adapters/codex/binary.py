@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from adapters.contract import Problem, Refused
+from adapters.values import Value
 
 INSTALL_HINT = "install it with `npm install -g @openai/codex`, or name it with CC_AGENTS_CODEX_BIN"
 
@@ -26,8 +25,7 @@ _MACHINE = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binary:
+class Binary(Value):
     """`path` is what is started; `command` what the user named or PATH had; `shim` the Node script between them."""
 
     path: str
@@ -38,7 +36,7 @@ class Binary:
 def find(named: str | None, environ: Mapping[str, str]) -> Binary:
     """The codex to start. Raises Refused `codex_not_found` with the way to get one."""
     wanted = named or "codex"
-    found = shutil.which(os.path.expanduser(wanted), path=environ.get("PATH", os.defpath))
+    found = _which(os.path.expanduser(wanted), environ.get("PATH", os.defpath))
     if found is None:
         where = f"{named} is not an executable file" if named else "codex is not on PATH"
         raise Refused(Problem(reason="codex_not_found", message=f"{where}: {INSTALL_HINT}"))
@@ -56,6 +54,14 @@ def find(named: str | None, environ: Mapping[str, str]) -> Binary:
             "missing (installed with --omit=optional?): run `npm install -g @openai/codex` again",
         )
     )
+
+
+def _which(command: str, path: str) -> str | None:
+    """As shutil.which has it, but never from the current directory by an empty entry; and shutil loads four
+    compressors, for which Codex would wait."""
+    folders = [entry for entry in path.split(os.pathsep) if entry]
+    found = [command] if os.path.dirname(command) else [os.path.join(folder, command) for folder in folders]
+    return next((f for f in found if os.path.isfile(f) and os.access(f, os.X_OK)), None)
 
 
 def _native_candidates(package: str) -> Iterator[str]:

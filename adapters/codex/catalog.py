@@ -7,10 +7,10 @@ and then says nothing for ever (codex-facts section 5). Serves rule.catalogCheck
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.contract import ModelInfo, Problem, Sourced
+from adapters.values import Value
 
 CODEX_CONFIG = "codex config"
 CATALOG_DEFAULT = "catalog default"
@@ -18,8 +18,7 @@ MODEL_DEFAULT = "model default"
 BUILT_IN_PROVIDER = "openai"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Value):
     model: Sourced | None
     effort: Sourced | None
     problems: tuple[Problem, ...] = ()

@@ -6,7 +6,6 @@ Does not own processes (the sidecar) nor what the messages mean (tracker.py). Se
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -34,6 +33,7 @@ from adapters.contract import (
     Resolved,
 )
 from adapters.jsonrpc import Peer, RpcError
+from adapters.values import replace
 
 NO_EXCLUDE_TURNS = "excludeTurns requires experimentalApi"  # 0.145 and older
 
@@ -51,6 +51,7 @@ class Conversation:
             on_notification=self._tracker.on_notification,
             on_request=self._tracker.on_request,
             on_end=self._bell.ring,
+            on_pause=self._tracker.tell_deltas,
         )
         self._effective = Effective(
             mode=self._request.mode, cwd=self._request.cwd, codex={"path": self._plan.binary.path, "version": None}
@@ -142,7 +143,7 @@ class Conversation:
         session = await greet(self._peer, self._request, self._plan.client_version, self._limits.start_s)
         choice, problems, warnings = judge(session, self._request)
         found = self._survey = survey(self._plan, session)
-        self._effective = dataclasses.replace(
+        self._effective = replace(
             self._effective,
             model=choice.model,
             effort=choice.effort,
@@ -178,7 +179,7 @@ class Conversation:
             method, response = "thread/start", await self._call("thread/start", params)
         else:
             method, response = "thread/resume", await self._resume({**params, "threadId": self._request.thread})
-        self._effective = dataclasses.replace(
+        self._effective = replace(
             self._effective,
             sandbox=mapping(response.get("sandbox")) or None,
             approval_policy=response.get("approvalPolicy"),

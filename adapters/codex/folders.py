@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from adapters.codex import placeholders
 from adapters.contract import AgentRequest, Problem
+from adapters.values import Value
 
 SLASH_TMP = "/tmp"
 # Codex keeps these read-only in each writable folder, and can't where one is a symbolic link.
@@ -24,8 +24,7 @@ LINKED_FROM = ("", "rules", "agents", "hooks", "skills", "commands")
 MAX_LINKS = 40  # as the kernel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Folders:
+class Folders(Value):
     """`roots` are what was asked for beside the directory; `pinned` lie on the way from one to what is kept read-only:
     writable all the same, but mounts of their own, so that none can be renamed from above what it holds."""
 

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.codex.folders import Folders
 from adapters.contract import AgentRequest, Mode
+from adapters.values import Value
 
 SANDBOX_TYPE: dict[Mode, str] = {"read-only": "readOnly", "write": "workspaceWrite", "yolo": "dangerFullAccess"}
 APPROVAL_POLICY = "never"
 HERE = "local"  # the environment of Codex in which commands run on this machine, started by Codex itself
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Value):
     """What a turn may do, in full: nothing of it is left to the user's configuration."""
 
     mode: Mode

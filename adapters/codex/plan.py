@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from adapters.codex.binary import Binary
 from adapters.codex.modes import Access
 from adapters.codex.switches import Switch
+from adapters.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodexPlan:
+class CodexPlan(Value):
     binary: Binary
     codex_home: str
     access: Access

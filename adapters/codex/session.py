@@ -8,7 +8,6 @@ Serves rule.catalogCheck.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.codex import catalog
@@ -16,6 +15,7 @@ from adapters.codex.methods import UNREAD_NOTIFICATIONS
 from adapters.codex.wire import CLIENT_NAME, InitializeParams, Version, mapping, need_str
 from adapters.contract import AgentRequest, ModelInfo, Problem
 from adapters.jsonrpc import Peer, Pending, RpcError
+from adapters.values import Value
 
 OLDEST = Version(0, 145, 0)  # below it no permission profile stops exec rules (codex-facts section 13)
 NEWEST_TRIED = Version(0, 171, 0)
@@ -25,8 +25,7 @@ UPDATE_HINT = "update it with `npm install -g @openai/codex@latest`"
 MAX_PAGES = 20  # of model/list; a peer whose cursor never ends must not hold us
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(Value):
     version: Version | None
     config: Mapping[str, Any]
     layers: tuple[Mapping[str, Any], ...]

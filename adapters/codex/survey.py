@@ -7,25 +7,25 @@ Serves rule.mcpOff, rule.secretsKept, rule.saysWhatWasDone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from adapters.codex import layers, switches
+from adapters.codex import layers, project_root, switches
 from adapters.codex.plan import CodexPlan
 from adapters.codex.session import Session
 from adapters.codex.switches import NO_AGENTS, Switch
 from adapters.contract import Problem
+from adapters.values import Value
 
 MODE_NOT_ENFORCED = "mode_not_enforced"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class Survey(Value):
     switches: tuple[Switch, ...]
     servers: tuple[str, ...]
     secrets: tuple[str, ...]
     roles: tuple[str, ...]
     outranking: tuple[str, ...]
+    root_is_cwd: bool  # of the project; False too where Codex shall look itself
 
     @property
     def problems(self) -> list[Problem]:
@@ -47,7 +47,8 @@ class Survey:
         )
 
     def thread_config(self) -> dict[str, Any]:
-        return switches.without(switches.thread_config(self.switches, self.servers), self.secrets)
+        config = switches.without(switches.thread_config(self.switches, self.servers), self.secrets)
+        return {**config, project_root.MARKERS: []} if self.root_is_cwd else config
 
 
 def survey(plan: CodexPlan, session: Session) -> Survey:
@@ -56,6 +57,7 @@ def survey(plan: CodexPlan, session: Session) -> Survey:
     thrown = (*plan.switches, *((NO_AGENTS,) if roles else ()))
     servers = switches.configured_servers(session.config)
     return Survey(
+        root_is_cwd=sandboxed and project_root.is_cwd(plan.access.cwd, session.layers),
         switches=thrown,
         servers=servers,
         secrets=switches.secret_settings(session.config) if keeps_secrets else (),

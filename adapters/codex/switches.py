@@ -10,21 +10,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.contract import Mode
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from adapters.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Switch:
+class Switch(Value):
     """One thing that is off: `key = value` in Codex's configuration, in the modes that need it."""
 
     key: str
@@ -132,16 +125,6 @@ def configured_servers(config: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(map(str, servers))) if isinstance(servers, Mapping) else ()
 
 
-def user_servers(codex_home: str) -> tuple[str, ...]:
-    """Names of the MCP servers in the user's config.toml; () where it can't be read: Codex says what is wrong with
-    it, in its own words, and config/read names every server once more before a thread starts."""
-    try:
-        with open(os.path.join(codex_home, "config.toml"), "rb") as file:
-            return configured_servers(tomllib.load(file))
-    except (OSError, ValueError):
-        return ()
-
-
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The user's environment without Claude Code's variables and ours."""
     return {k: v for k, v in environ.items() if not NOT_FOR_CODEX.match(k)}
@@ -173,19 +156,6 @@ def roles(config: Mapping[str, Any], folders: Iterable[str]) -> tuple[str, ...]:
             found |= {os.path.splitext(f)[0] for f in files if f.endswith(".toml")}
             found |= {d for d in dirs if os.path.islink(os.path.join(path, d))}  # not looked into: it may go round
     return tuple(sorted(found))
-
-
-def other_executors(codex_home: str) -> str | None:
-    """The file that sends commands somewhere else than to this machine's sandbox, if there is one."""
-    path = os.path.join(codex_home, "environments.toml")
-    try:
-        with open(path, "rb") as file:
-            named = tomllib.load(file).get("environments")
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError):
-        return path
-    return path if named else None
 
 
 def _toml(value: Any) -> str:

@@ -7,7 +7,6 @@ Does not own what is done about it (conversation.py). Serves rule.exactFinal, ru
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +18,7 @@ from adapters.codex.wire import mapping, text_of
 from adapters.contract import (
     BegunEvent,
     DeclinedEvent,
+    Event,
     Events,
     ItemEvent,
     StatusEvent,
@@ -29,6 +29,7 @@ from adapters.contract import (
     WarningEvent,
 )
 from adapters.jsonrpc import Refusal
+from adapters.values import replace
 
 MAX_NOTES = 100  # warnings and declined requests kept; a flood of them is counted, not stored
 MAX_NOTE_CHARS = 4000
@@ -39,7 +40,8 @@ class Tracker:
     def __init__(
         self, events: Events, clock: Callable[[], float], changed: Callable[[], None], *, no_hooks: bool = False
     ) -> None:
-        self._emit = events
+        self._events = events
+        self._delta_item, self._deltas = "", list[str]()  # text of one item that was read and not told yet
         self._clock = clock
         self._changed = changed
         self._no_hooks = no_hooks
@@ -101,12 +103,23 @@ class Tracker:
 
     def turn_refused(self, message: str) -> None:
         """Codex answered turn/start with an error: there is no turn, and there will be no turn/completed."""
-        self.refusal = dataclasses.replace(classify(None, message), reason="codex_refused")
+        self.refusal = replace(classify(None, message), reason="codex_refused")
         self._changed()
 
     def warn(self, text: str) -> None:
         if text and text not in self.warnings and self._note(self.warnings, text[:MAX_NOTE_CHARS]):
             self._emit(WarningEvent(text=text[:MAX_NOTE_CHARS]))
+
+    def tell_deltas(self) -> None:
+        """Text that was read together is told together: of 20,000 deltas in a burst a few hundred events are left."""
+        if self._deltas:
+            text = "".join(self._deltas)
+            self._deltas.clear()
+            self._events(TextDelta(item=self._delta_item, text=text))
+
+    def _emit(self, event: Event) -> None:
+        self.tell_deltas()
+        self._events(event)
 
     # --- what it knows ----------------------------------------------------------------------------------------
 
@@ -204,7 +217,10 @@ class Tracker:
         if self._own(params) and isinstance(delta, str):
             item = str(params.get("itemId"))
             self.answer.delta(item, delta)
-            self._emit(TextDelta(item=item, text=delta))
+            if item != self._delta_item:
+                self.tell_deltas()
+                self._delta_item = item
+            self._deltas.append(delta)
 
     def _on_usage(self, params: Mapping[str, Any]) -> None:
         usage = mapping(params.get("tokenUsage"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import anyio
 from anyio.abc import TaskGroup
@@ -19,14 +18,14 @@ from adapters.codex.tracker import Tracker
 from adapters.codex.wire import TurnInterruptParams, TurnSteerParams, mapping, user_input
 from adapters.contract import Control, Limits, PeerError, Status, Steer, Stop, TurnError
 from adapters.jsonrpc import Peer, RpcError
+from adapters.values import Value
 
 LATE_ITEM_GRACE_S = 0.5  # an answer may come after turn/completed; 50 ms were seen in the field
 ERROR_GRACE_S = 2.0  # at most, from a final `error` to the turn/completed that should follow at once
 STEER_ANSWER_S = 10.0  # turn/steer is answered at once, also while a command runs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class End(Value):
     status: Status
     error: TurnError | None = None
     confirmed: bool = False

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 import sys
 
 from adapters.contract import Finding
-from sidecar.outcome import EXIT_FAILED
+from adapters.values import as_dict
+from sidecar.errors import EXIT_FAILED
 from sidecar.records import dump
 from sidecar.tables import plain
 
@@ -31,9 +31,7 @@ def run(args: argparse.Namespace) -> int:
             sys.stdout.flush()
     failed = any(f.level == "failure" for f in findings)
     if args.json:
-        sys.stdout.buffer.write(
-            dump({"ok": not failed, "findings": [dataclasses.asdict(f) for f in findings]}, indent=2)
-        )
+        sys.stdout.buffer.write(dump({"ok": not failed, "findings": [as_dict(f) for f in findings]}, indent=2))
     return EXIT_FAILED if failed else 0
 
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 
+from adapters.values import replace
 from sidecar import following, paths
-from sidecar.commands.run import add_background_argument, told
+from sidecar.commands.run import add_run_arguments, told
 from sidecar.config import Settings
 from sidecar.request import TurnRequest
 from sidecar.store import JobView, Store
-from sidecar.turn_options import add_output_arguments, add_turn_arguments, read_prompt, request_from
+from sidecar.turn_options import read_prompt, request_from
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", metavar="JOB PROMPT", nargs="*", help="a job or a thread, and the prompt (- is stdin)")
     parser.add_argument("--last", action="store_true", help="the last thread of this directory in the place of JOB")
     parser.add_argument("--prompt-file", metavar="F", help="read the prompt from a file")
-    add_turn_arguments(parser)
-    add_background_argument(parser)
-    add_output_arguments(parser)
+    add_run_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,7 +38,7 @@ def _request(args: argparse.Namespace) -> tuple[TurnRequest, Settings]:
     if view is not None:
         following.take_over(args, view, prompt)
     request, settings = request_from(args, os.environ, prompt)
-    request = dataclasses.replace(request, agent=dataclasses.replace(request.agent, thread=thread))
+    request = replace(request, agent=replace(request.agent, thread=thread))
     return (following.same_model(request, args, view, prompt) if view is not None else request), settings
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 import sys
 
 from adapters.contract import ModelInfo, Refused
+from adapters.values import as_dict
 from sidecar.begin import check
 from sidecar.config import load_settings
 from sidecar.records import dump
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
         raise Refused(*preview.problems)
     listed = [m for m in preview.models if not m.hidden]
     if args.json:
-        sys.stdout.buffer.write(dump([dataclasses.asdict(m) for m in listed], indent=2))
+        sys.stdout.buffer.write(dump([as_dict(m) for m in listed], indent=2))
     else:
         chosen = preview.effective.model
         sys.stdout.write(table(listed, chosen.value if chosen else None))

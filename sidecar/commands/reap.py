@@ -8,7 +8,7 @@ import sys
 
 from sidecar import paths, tidy
 from sidecar.config import load_settings
-from sidecar.outcome import EXIT_FAILED
+from sidecar.errors import EXIT_FAILED
 from sidecar.records import dump
 from sidecar.store import Store
 

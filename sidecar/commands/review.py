@@ -6,17 +6,15 @@ import argparse
 import os
 
 from adapters.contract import Review
-from sidecar.commands.run import add_background_argument, told
+from sidecar.commands.run import add_run_arguments, told
 from sidecar.config import Settings
 from sidecar.request import TurnRequest
-from sidecar.turn_options import add_output_arguments, add_turn_arguments, request_from
+from sidecar.turn_options import request_from
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base", metavar="REF", help="review what is different from this branch or commit")
-    add_turn_arguments(parser)
-    add_background_argument(parser)
-    add_output_arguments(parser)
+    add_run_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:

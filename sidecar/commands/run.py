@@ -11,8 +11,7 @@ from typing import Any
 from adapters.contract import Refused
 from sidecar import foreground, outcome, paths
 from sidecar.config import Settings
-from sidecar.errors import EXIT_INTERRUPTED, UserError
-from sidecar.outcome import EXIT_FAILED
+from sidecar.errors import EXIT_FAILED, EXIT_INTERRUPTED, UserError
 from sidecar.records import dump
 from sidecar.render import EventsView, JsonView, View
 from sidecar.request import TurnRequest
@@ -21,9 +20,14 @@ from sidecar.turn_options import add_output_arguments, add_prompt_arguments, add
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_prompt_arguments(parser)
-    add_turn_arguments(parser)
     add_resume_arguments(parser)
-    add_background_argument(parser)
+    add_run_arguments(parser)
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every verb that runs a turn has: how it shall be, where it goes on, what is shown."""
+    add_turn_arguments(parser)
+    parser.add_argument("--background", action="store_true", help="print the job's id and return; the turn goes on")
     add_output_arguments(parser)
 
 
@@ -31,10 +35,6 @@ def add_resume_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--resume", metavar="JOB|THREAD", dest="thread", help="go on with this thread of Codex")
     group.add_argument("--last", action="store_true", help="go on with the last thread of this directory")
-
-
-def add_background_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--background", action="store_true", help="print the job's id and return; the turn goes on")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,8 +9,7 @@ import time
 
 from sidecar import paths, recover
 from sidecar.config import parse_duration
-from sidecar.errors import EXIT_STILL_RUNNING, UserError
-from sidecar.outcome import EXIT_FAILED
+from sidecar.errors import EXIT_FAILED, EXIT_STILL_RUNNING, UserError
 from sidecar.records import dump
 from sidecar.store import JobView, Store
 from sidecar.tables import state_of
