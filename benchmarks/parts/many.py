@@ -95,7 +95,7 @@ def grown(
         [1e3 * floors[most] / most],
         note=f"for each of {shown}; every outcome exact, no descriptor and no process left",
     )
-    yield from growth(key, costs)
+    yield from growth(key, costs, None if bench.quick else STRAIGHT)
 
 
 def one_size(bench: Bench, size: int, at_once: int, measured: Callable[[FakeWorld, int], Cost]) -> tuple[Cost, float]:
@@ -105,7 +105,7 @@ def one_size(bench: Bench, size: int, at_once: int, measured: Callable[[FakeWorl
         return measured(world, size), floor_s(world, size, at_once)
 
 
-def growth(key: str, costs: Mapping[int, Cost]) -> Iterator[Figure]:
+def growth(key: str, costs: Mapping[int, Cost], budget: Budget | None) -> Iterator[Figure]:
     """What one more turn costs in the last step, over what it cost before: in time, CPU and memory."""
     least, middle, most = costs
     units = {
@@ -118,7 +118,7 @@ def growth(key: str, costs: Mapping[int, Cost]) -> Iterator[Figure]:
         each = scale * fit(points).each
         note = f"{each:.2f} {unit} for one more; {middle:,} to {most:,} over {least:,} to {middle:,}"
         said = f"turns in {key}: growth of {words} (1 is linear)"
-        yield figure(f"many.{key}_{name}_bend", said, "", [bend(points)], budget=STRAIGHT, note=note)
+        yield figure(f"many.{key}_{name}_bend", said, "", [bend(points)], budget=budget, note=note)
 
 
 def at_once(key: str, size: int) -> int:
