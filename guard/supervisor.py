@@ -29,6 +29,8 @@ FREEZE_S = 0.05  # longer than this no chase after new processes: kill what is k
 BACKOFF_MIN_S, BACKOFF_MAX_S = 0.002, 1.0  # between two rounds of KILL that change nothing
 STUCK_AFTER_S = 2.0  # a KILL without effect for that long is reported
 STORM = 100  # that many processes born during a grace is no tidy end: it is cut short
+CROWD = 300  # more than a turn has at once: a storm that was there before its end
+HURRY_AFTER_S = 0.2  # of killing: what is left replaces itself faster than it is killed
 REAP_S = 0.05  # a storm must not keep the guard at reaping alone
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 WAYS: dict[str, type[LinuxWay] | type[PollingWay]] = {"linux": LinuxWay, "polling": PollingWay}
@@ -49,6 +51,7 @@ class Guard:
         self.record: Record | None = None
         self.app_pid, self.status, self.failed = 0, 0, False
         self.over = self.let_go = self.childless = False
+        self.hurried = False
         self.stops, self.exec_fd, self.mark = 0, -1, int(options.get("mark", 0))
         self.ended: set[tuple[int, int]] = set()
         self.poller = select.poll()
@@ -211,13 +214,13 @@ class Guard:
 
     def end(self, grace_s: float, *, cut_short_by: int) -> None:
         """TERM, grace, KILL. Returns when nothing lives, and only then."""
-        hurry()
         until = time.monotonic() + grace_s
         asked, crowd = set[tuple[int, int]](), 0
         while not self.gone() and time.monotonic() < until and self.stops + self.let_go < cut_short_by:
             fresh = [p for p in self.look_below() if p.key not in asked]
             crowd = crowd or len(self.ended)
             if len(self.ended) > crowd + STORM:
+                self.hurry()
                 break
             for p in fresh:
                 self.way.send(p, signal.SIGTERM, signal.SIGCONT)  # the stopped can't hear TERM before CONT
@@ -242,9 +245,12 @@ class Guard:
 
     def kill(self) -> None:
         """Stop all, then kill all: what is stopped can't replace what is killed. Again until nothing is left."""
-        backoff_s, since, last, told = BACKOFF_MIN_S, time.monotonic(), [(0, 0)], False
+        begun = time.monotonic()
+        backoff_s, since, last, told = BACKOFF_MIN_S, begun, [(0, 0)], False
         self.hit(list(self.tree.known.values()), signal.SIGSTOP)  # before the time that a look takes in a storm
         while not self.gone():
+            if time.monotonic() - begun > HURRY_AFTER_S or len(self.tree.known) > CROWD:
+                self.hurry()
             procs = self.freeze()
             self.hit(procs, signal.SIGKILL)
             if not procs:
@@ -257,6 +263,12 @@ class Guard:
                 self.report(event="stuck", pids=[pid for pid, _ in keys])
             self.rest(time.monotonic() + backoff_s)
             backoff_s = min(backoff_s * 2, BACKOFF_MAX_S)
+
+    def hurry(self) -> None:
+        """Not sooner than it has to be: on a loaded machine the kernel lets what dies wait for a second (6.18)."""
+        if not self.hurried:
+            self.hurried = True
+            hurry()
 
     def freeze(self) -> list[Proc]:
         """SIGSTOP to everything until a look shows nothing new; all that is known then."""

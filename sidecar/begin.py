@@ -7,7 +7,7 @@ Serves rule.refusedEarly, rule.lightStart: nothing is created before everything 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -76,13 +76,21 @@ def check(request: TurnRequest, environ: Mapping[str, str]) -> tuple[Adapter, Re
     return adapter, adapter.check(request.agent, environ)
 
 
-def begin(request: TurnRequest, settings: Settings, environ: Mapping[str, str], **fields: Any) -> Begun:
-    """Raises Refused or UserError, and then nothing was created. `fields` go into the job's record."""
+def begin(
+    request: TurnRequest,
+    settings: Settings,
+    environ: Mapping[str, str],
+    *,
+    stopped: Callable[[], bool] = lambda: False,
+    **fields: Any,
+) -> Begun:
+    """Raises Refused, UserError, or KeyboardInterrupt where a wait is cut short because of `stopped`; and then nothing
+    was created. `fields` go into the job's record."""
     adapter, resolved = check(request, environ)
     runtime = paths.runtime_dir(environ)
     store = Store(paths.state_dir(environ))
     agent = request.agent
-    thread_lock = threads.take(runtime, agent.thread)
+    thread_lock = threads.take(runtime, agent.thread, stopped)
     try:
         job = store.create(
             request.to_json(),

@@ -16,7 +16,7 @@ from sidecar import deadlines, tidy
 from sidecar.begin import Begun, begin
 from sidecar.config import Settings
 from sidecar.errors import EXIT_FAILED
-from sidecar.outcome import Outcome
+from sidecar.outcome import Outcome, stopped_early
 from sidecar.render import View
 from sidecar.request import TurnRequest
 
@@ -58,7 +58,13 @@ class Signals:
 def run(request: TurnRequest, settings: Settings, environ: Mapping[str, str], view: View) -> int:
     """The exit code. Raises Refused or UserError when there was no turn."""
     signals = Signals()
-    return see_through(begin(request, settings, environ), signals, view)
+    try:
+        begun = begin(request, settings, environ, stopped=lambda: bool(signals.early))
+    except KeyboardInterrupt:
+        stopped = stopped_early(signals.early[0])
+        view.outcome(stopped)
+        return stopped.exit_code
+    return see_through(begun, signals, view)
 
 
 def see_through(begun: Begun, signals: Signals, view: View) -> int:

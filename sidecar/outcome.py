@@ -104,10 +104,10 @@ def refused(*problems: Problem, job: str | None = None, kind: Kind = "other") ->
     return Outcome(job=job, status="refused", error=TurnError(kind=kind, reason=problems[0].reason, message=message))
 
 
-def stopped_early() -> Outcome:
-    """Ctrl-C while the request was being read: nothing was created yet."""
+def stopped_early(signal: int | None = None) -> Outcome:
+    """Ctrl-C, or another signal, while the request was being read or its thread waited for: nothing was created."""
     error = TurnError(kind="other", reason="interrupted", message="interrupted before anything was started")
-    return Outcome(job=None, status="interrupted", error=error, confirmed=True)
+    return Outcome(job=None, status="interrupted", error=error, confirmed=True, signal=signal)
 
 
 def problems_of(error: UserError) -> list[Problem]:

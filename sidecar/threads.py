@@ -11,7 +11,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -57,10 +57,11 @@ class ThreadLock:
             flocks.leave(again)
 
 
-def take(runtime: str, thread: str | None) -> ThreadLock:
+def take(runtime: str, thread: str | None, stopped: Callable[[], bool] = lambda: False) -> ThreadLock:
     """The lock of a thread, or of one that will get its id later. Raises Refused (`thread_busy`) with the holder.
 
-    A holder that is dead while its processes are still being ended is waited for, blocking, at most `DYING_S`.
+    A holder that is dead while its processes are still being ended is waited for, blocking, at most `DYING_S`; raises
+    KeyboardInterrupt once `stopped` says that nobody wants to wait any more.
     """
     folder = paths.make_private(os.path.join(runtime, "threads"), reason="runtime_dir")
     if thread is None:
@@ -72,6 +73,8 @@ def take(runtime: str, thread: str | None) -> ThreadLock:
         holder, _ = files.load_json(path)
         if (holder is not None and owner.owner_alive(holder)) or time.monotonic() > end:
             raise Refused(Problem(reason="thread_busy", message=_busy(thread, holder or {})))
+        if stopped():
+            raise KeyboardInterrupt
         time.sleep(POLL_S)
     return ThreadLock(folder, path, fd)
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from sidecar.marks import limit_mark
 
 GUARD = Path(__file__).parent.parent / "guard" / "guard.py"
+HURRYING = Path(__file__).parent / "guard_hurrying.py"  # tells when it puts itself first
 CONTROL = Path(__file__).parent / "guard_control.py"  # without its subreaper
 BOUND_S = 10.0  # for facts that come within milliseconds: a loaded machine must not fail a test
 

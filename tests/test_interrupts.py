@@ -23,6 +23,8 @@ import pytest
 from turns import ANSWER, SILENCE, START, Ran, User, alive, pids_in
 from whole import TESTS, WholeUser, ended, wait_for
 
+from sidecar import paths
+
 pytestmark = pytest.mark.rule("rule.interruptConfirmed")
 
 INT, TERM = signal.SIGINT, signal.SIGTERM
@@ -251,3 +253,33 @@ def test_nohup_stays_nohup(user: WholeUser) -> None:
         cli.send_signal(signal.SIGHUP)
         go.touch()
         user.finish(cli).completed()
+
+
+@pytest.mark.parametrize(("signum", "code"), [(INT, 130), (TERM, 143)])
+def test_a_signal_ends_the_wait_for_a_thread_whose_last_turn_is_still_dying(
+    user: WholeUser, signum: int, code: int
+) -> None:
+    user.plays({"turn": ANSWER})
+    threads = Path(paths.runtime_dir(user.env)) / "threads"
+    threads.mkdir(mode=0o700)
+    lock = threads / "0a.lock"
+    lock.write_text(json.dumps({"pid": 2**22 + 1, "start_time": 1}))  # no pid is as high: its holder is gone
+    with open(lock, "rb+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with ended(user.start("run", "--json", "--resume", "0a", "--", "go")) as cli:
+            wait_for(lambda: str(lock) in opened_by(cli.pid))
+            began = time.monotonic()
+            cli.send_signal(signum)
+            ran = user.finish(cli)
+    ran.ended_as("interrupted", "interrupted", code)
+    assert time.monotonic() - began < PROMPT_S
+    assert user.jobs() == []
+
+
+def opened_by(pid: int) -> set[str]:
+    """The files that a process has open at this moment."""
+    found = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            found.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return found
