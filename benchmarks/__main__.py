@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from adapters.codex.binary import find
@@ -41,16 +42,17 @@ def main(argv: Sequence[str]) -> int:
             codex = find(options.codex, os.environ).path
         except Refused as refused:
             return no_codex(refused)
+    about = describe(codex)
     began, figures, failures = time.monotonic(), [], []
     with Bench(codex=codex, node_plugin=options.node_plugin, quick=options.quick, trials=options.trials) as bench:
         for name, part in parts.items():
-            tell(f"{time.monotonic() - began:5.0f} s  {name}: {part.__doc__.splitlines()[0]}")
+            tell(f"{time.monotonic() - began:5.0f} s  {name}: {first_line(part)}")
             try:
                 figures += list(part.run(bench))
             except BadRun as bad:
                 failures.append(f"{name} could not be measured: {bad}")
                 tell(failures[-1])
-    about = {**describe(codex), "took_s": round(time.monotonic() - began), "quick": options.quick}
+    about |= {"quick": options.quick, "seconds": round(time.monotonic() - began)}
     write(options, figures, about, failures)
     missed = any(figure.met is False for figure in figures)
     return FAILED if failures or (options.strict and missed) else 0
@@ -105,6 +107,10 @@ def write(
         Path(options.json).write_text(text, encoding="utf-8")
     shown = table.as_markdown(figures) if options.markdown else table.as_text(figures)
     sys.stdout.write(f"{', '.join(f'{name} {value}' for name, value in about.items())}\n\n{shown}")
+
+
+def first_line(part: ModuleType) -> str:
+    return (part.__doc__ or "").partition("\n")[0]
 
 
 def tell(text: str) -> None:

@@ -35,7 +35,7 @@ OWN: list[dict[str, Any]] = [
 def is_exact(outcome: Mapping[str, Any]) -> bool:
     """Whether this is the outcome of a turn of OWN, and of no other turn."""
     text, usage = OWN_TEXT.replace("$thread", str(outcome["thread"])), outcome["usage"]
-    return outcome["status"] == "completed" and outcome["final_text"] == text and usage["total_tokens"] == 120
+    return bool(outcome["status"] == "completed" and outcome["final_text"] == text and usage["total_tokens"] == 120)
 
 
 class FakeWorld(World):

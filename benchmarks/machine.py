@@ -24,5 +24,6 @@ def describe(codex: str | None) -> dict[str, Any]:
 
 
 def version(codex: str) -> str:
-    said = subprocess.run([codex, "--version"], capture_output=True, text=True, check=True, timeout=VERSION_S).stdout
+    argv, env = [codex, "--version"], {"PATH": os.defpath}  # nothing of the user's gets near it
+    said = subprocess.run(argv, env=env, capture_output=True, text=True, check=True, timeout=VERSION_S).stdout
     return said.split()[-1]

@@ -1,5 +1,7 @@
-"""A cold turn: `cc-agents run`, beside `codex exec --json`, the bare driver with and without our profile, and the
-Node plugin if there is a checkout. One message of the model, read-only, the same binary. Owns no judgement.
+"""A cold turn, beside `codex exec --json`, bare drivers and OpenAI's Node plugin.
+
+One message of the model, read-only, the same binary. A bare driver replays what cc-agents was recorded to send, with
+our permission profile and without: that part of the price is Codex's own. Owns no judgement.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ def run(bench: Bench) -> Iterator[Figure]:
     )
     if NODE in wall:
         note = "its app-server stays running between two turns; ours and codex exec start one each time"
-        yield figure("cold.node", "run, cold", "ms", wall[OURS], NODE, wall[NODE], note=note)
+        yield figure("cold.node", "run, cold, beside a warm one", "ms", wall[OURS], NODE, wall[NODE], note=note)
     yield figure("cold.cpu", "run, CPU of all processes", "ms", cpu[OURS], EXEC, cpu[EXEC])
     yield own_cpu(bench, [run.self_cpu_s * 1e3 for run in runs[BARE]])
     yield own_memory(bench)

@@ -1,7 +1,7 @@
-"""Much at once: an answer of 5 MB on one line, 20,000 deltas, a prompt of 5 MB; CPU of ours over reading the bytes.
+"""Much at once, against the fake: an answer of 5 MB on one line, 20,000 deltas, a prompt of 5 MB.
 
-The floor is the bare driver, which reads and parses the very same lines. The fake sends them. Each is measured at
-half, the whole and twice its size: growth shows as the cost of one more. Owns no judgement.
+CPU of ours, over the bare driver's, which reads and parses the very same lines. Each is measured at half, the whole and
+twice its size: growth shows as the cost of one more. Owns no judgement.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LINE = "answer \N{GREEK SMALL LETTER ALPHA}\n"  # 10 bytes
 DELTA = "twenty bytes of text"
 LINES, DELTAS = 500_000, 20_000
 OVER = Budget(at_most=300, of="over")
-STRAIGHT = Budget(at_most=1.3)  # noise of a shared machine; squares would give 3
+STRAIGHT = Budget(at_most=1.5)  # the noise of a shared machine; squares would give 3
 HALVES = (1, 2, 4)
 
 
@@ -57,6 +57,7 @@ FLOODS = (
 
 
 def run(bench: Bench) -> Iterator[Figure]:
+    straight = None if bench.quick else STRAIGHT  # a few runs show no line
     with bench.fake_world() as world:
         for flood in FLOODS:
             sizes = [flood.size * halves // 2 for halves in HALVES]
@@ -79,7 +80,7 @@ def run(bench: Bench) -> Iterator[Figure]:
             points = [(size, min(ours[size])) for size in sizes]
             words = f"{flood.what}: growth (1 is linear)"
             note = "what one more costs, from the size to twice the size over half the size to the size"
-            yield figure(f"floods.{flood.key}_bend", words, "", [bend(points)], budget=STRAIGHT, note=note)
+            yield figure(f"floods.{flood.key}_bend", words, "", [bend(points)], budget=straight, note=note)
 
 
 def our_cpu_ms(world: FakeWorld, asked: str, text: str) -> float:

@@ -1,4 +1,4 @@
-"""Ctrl-C: from the signal to the exit, outcome told and processes gone, while the model is silent.
+"""Ctrl-C while the model is silent: from the signal to the exit, outcome told and processes gone.
 
 Beside `codex exec`, which gets the same signal at the same moment of its turn. Owns no judgement.
 """

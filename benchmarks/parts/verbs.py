@@ -1,4 +1,4 @@
-"""The start of the quick verbs: CPU over a Python that does nothing. Owns no judgement."""
+"""The quick verbs: CPU over a Python that does nothing. Owns no judgement."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A turn in a `serve` that has run turns before: what is left when our imports are paid. Each starts its own Codex.
-Owns no judgement.
+"""A turn in a `serve` that has run turns before: what is left when our imports are paid.
+
+It starts a Codex of its own all the same. Owns no judgement.
 """
 
 from __future__ import annotations
