@@ -13,8 +13,9 @@ import pytest
 from plugin_server import DATA, PLUGIN, install_command, launch
 from turns import ANSWER, SILENCE, User, ended, living, wait_for
 
-from sidecar import deadlines, render
-from sidecar.render import EventsView
+from sidecar import deadlines
+from sidecar.views import render
+from sidecar.views.render import EventsView
 
 cli_found = pytest.mark.rule("rule.cliFound")
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from adapters.contract import BegunEvent, DeclinedEvent, Event, ItemEvent, StatusEvent, TextDelta, WarningEvent
-from sidecar import render
-from sidecar.screen import Screen, write_all
+from sidecar.views import render
+from sidecar.views.screen import Screen, write_all
 
 pytestmark = pytest.mark.rule("rule.stdoutIsTheAnswer")
 

@@ -10,7 +10,7 @@ from adapters.contract import Finding
 from adapters.values import as_dict
 from sidecar.errors import EXIT_FAILED
 from sidecar.records import dump
-from sidecar.tables import plain
+from sidecar.views.tables import plain
 
 NAME_WIDTH = 13  # of the longest name but a reason of a refusal
 

@@ -8,11 +8,12 @@ import sys
 import time
 from typing import Any
 
-from sidecar import paths, recover
-from sidecar.briefs import brief
+from sidecar import paths
+from sidecar.leftovers import recover
 from sidecar.records import dump
 from sidecar.store import JobView, Store
-from sidecar.tables import age, columns, folder, plain, span, state_of
+from sidecar.views.briefs import brief
+from sidecar.views.tables import age, columns, folder, plain, span, state_of
 
 SHOWN = 20  # of the newest; those that are not over are always shown
 TASK_CHARS = 50  # of a prompt: enough to know a job again

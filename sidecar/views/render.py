@@ -22,8 +22,8 @@ from adapters.contract import (
 from sidecar import deadlines
 from sidecar.outcome import Outcome
 from sidecar.records import dump, event_record, outcome_record
-from sidecar.screen import Screen, write_all
-from sidecar.terminal import columns
+from sidecar.views.screen import Screen, write_all
+from sidecar.views.terminal import columns
 
 STDOUT, STDERR = 1, 2
 LINE_CHARS = 300  # of one status line where there is no terminal to say how wide
