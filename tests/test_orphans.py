@@ -145,13 +145,13 @@ def test_another_turn_of_a_similar_name_is_never_touched() -> None:
 
 @pytest.mark.rule("rule.guardKilled")
 def test_this_process_and_its_ancestors_are_never_found() -> None:
-    source = "import os, sys; from sidecar import orphans; print(orphans.find_survivors(None, 'mine'))"
+    source = "import os, sys; from sidecar.leftovers import orphans; print(orphans.find_survivors(None, 'mine'))"
     shell = [
         "/bin/sh",
         "-c",
         f'{sys.executable} -c "{source}"; true',
     ]
-    root = str(Path(orphans.__file__).parent.parent)
+    root = str(Path(__file__).parent.parent)
     env = {**os.environ, "CC_AGENTS_TURN": "mine", "PYTHONPATH": root}
     assert subprocess.run(shell, env=env, capture_output=True, timeout=20, check=True).stdout == b"[]\n"
 
