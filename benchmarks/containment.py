@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from guarded import CONTROL, GUARD, SHAPES, Guarded, argv_of  # noqa: E402
 
-from sidecar import orphans  # noqa: E402
+from sidecar.leftovers import orphans  # noqa: E402
 
 GRACE_S = 0.1  # of SIGTERM: short, so that a deaf process costs a trial little
 SIZES = {"crowd": 100}  # processes that a shape makes; else one

@@ -47,12 +47,15 @@ class World:
         return [*self._ours, *words]
 
     def alive(self) -> dict[int, list[str]]:
-        """Every process that has this HOME in its environment, zombies left out: pid and command line."""
-        mark, found = f"HOME={self.root / 'home'}".encode(), {}
+        """Every process with a folder of this world in its environment, zombies left out: pid and command line.
+
+        Not by HOME alone: Codex clears the environment of its helpers for files, and what is left is PATH.
+        """
+        mark, found = os.fsencode(f"{self.root}/"), {}
         for name in os.listdir("/proc"):
             if name.isdigit() and int(name) != os.getpid():
                 with suppress(OSError):
-                    if mark in Path("/proc", name, "environ").read_bytes().split(b"\0"):
+                    if mark in Path("/proc", name, "environ").read_bytes():
                         found[int(name)] = command_of(int(name))
         return found
 

@@ -6,8 +6,8 @@ Serves spec:cc-agents.work-containment.
              [--mark N] [--poll S] [--way linux|polling] -- ARGV...
 
 Lifeline: its end of file ends the turn. Slot, thread: only kept open. Mark: a number for a limit that nothing uses, by
-which the turn's processes are known (sidecar/marks.py). Report: one JSON object a line, `event` is one of started,
-failed, exited, ended; or record_failed, stuck, broken.
+which the turn's processes are known (sidecar/leftovers/marks.py). Report: one JSON object a line, `event` is one of
+started, failed, exited, ended; or record_failed, stuck, broken.
 """
 
 import os

@@ -1,7 +1,7 @@
 """The record of a turn's process groups: what is left to go by if the guard itself is killed by -9.
 
-Owns: the file's shape, its publication and removal. Does not own: reading it (sidecar/orphans.py) and the job's own
-record. Standard library only. Serves spec:cc-agents.work-containment.
+Owns: the file's shape, its publication and removal. Does not own: reading it (sidecar/leftovers/orphans.py) and the
+job's own record. Standard library only. Serves spec:cc-agents.work-containment.
 
     {"version": 1, "turn": ID, "boot_id": ID or null, "guard": {pid, start_time},
      "app_server": {pid, pgid, start_time}, "groups": [{pgid, pid, start_time, sid}, ...]}

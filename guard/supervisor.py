@@ -1,7 +1,7 @@
 """The guard: one small process per turn that starts the app-server and outlives every process of the turn.
 
 Owns: starting the app-server, watching, ending everything below itself. Does not own: the app-server's bytes (it
-never touches them), the slot's rules, what a guard killed by -9 leaves behind (sidecar/orphans.py). Standard
+never touches them), the slot's rules, what a guard killed by -9 leaves behind (sidecar/leftovers/orphans.py). Standard
 library only. Serves spec:cc-agents.work-containment.
 """
 

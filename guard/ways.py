@@ -74,7 +74,7 @@ class PollingWay:
     """No subreaper: what was seen once, and the groups it was seen in, are followed from look to look.
 
     Weaker: a process that leaves its group and loses its parent between two looks is not found, and a guard killed
-    by -9 leaves even the app-server to sidecar/orphans.py.
+    by -9 leaves even the app-server to sidecar/leftovers/orphans.py.
     """
 
     fd_dir = "/dev/fd"

@@ -13,7 +13,7 @@ from importlib import import_module
 
 from adapters.contract import Refused
 from sidecar.errors import EXIT_INTERRUPTED, EXIT_REFUSED, UserError
-from sidecar.terminal import columns
+from sidecar.views.terminal import columns
 
 
 def dispatch(verb: str, description: str, words: Sequence[str]) -> int:

@@ -14,11 +14,13 @@ from collections.abc import Iterator, Mapping
 
 from adapters import registry
 from adapters.contract import Adapter, Examinable, Finding, Refused, Resolved, Trial
-from sidecar import capacity, config, paths, slots, tables, tidy
+from sidecar import capacity, config, paths, slots
 from sidecar.config import Setting, Settings
 from sidecar.errors import UserError
+from sidecar.leftovers import tidy
 from sidecar.request import Flags, TurnRequest, build
 from sidecar.store import Store
+from sidecar.views import tables
 
 TRIAL_S = 20.0  # the command takes half a second; a sandbox that hangs must not hold a doctor
 BIG_STATE_BYTES = 1 << 30

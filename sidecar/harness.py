@@ -161,7 +161,7 @@ class Harness:
         return self._guard_gone.is_set()
 
     def _end_survivors(self) -> int:
-        from sidecar import orphans  # only a broken guard needs it
+        from sidecar.leftovers import orphans  # only a broken guard needs it
 
         launched = self._launched
         try:

@@ -16,7 +16,7 @@ from weakref import WeakSet
 from adapters.contract import Resolved
 from adapters.values import Value
 from sidecar import deadlines, owner, paths
-from sidecar.marks import limit_mark
+from sidecar.leftovers.marks import limit_mark
 from sidecar.request import MARKER
 
 PIPE_BYTES = 1 << 20  # of Codex's output: fewer, larger reads; the kernel may grant less

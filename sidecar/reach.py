@@ -12,7 +12,7 @@ from typing import Any
 from sidecar import control_socket
 from sidecar.errors import UserError
 from sidecar.store import JobView, Store
-from sidecar.tables import state_of
+from sidecar.views.tables import state_of
 
 CONNECT_S = 5.0  # from a job's record to its socket; a loaded machine takes a second
 POLL_S = 0.05

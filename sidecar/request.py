@@ -14,8 +14,9 @@ from typing import Any
 
 from adapters.contract import MODES, AgentRequest, Limits, Mode, Problem, Refused, Review, Sourced
 from adapters.values import Value
-from sidecar import header, paths
+from sidecar import paths
 from sidecar.config import Setting, Settings
+from sidecar.intake import header
 
 MARKER = "CC_AGENTS_TURN"  # in the environment of everything that a turn starts
 DEFAULT_MODE: Mode = "read-only"

@@ -208,7 +208,7 @@ class Turn:
         """An answer that isn't what the schema says is Codex's all the same: told, not changed."""
         schema = self._begun.request.agent.output_schema
         if schema is not None and ending.status == "completed":
-            from sidecar import answer_schema  # few requests have a schema
+            from sidecar.intake import answer_schema  # few requests have a schema
 
             if (fault := answer_schema.fault(ending.final_text, schema)) is not None:
                 self._warnings.append(f"the answer does not match --output-schema: {fault}")

@@ -28,7 +28,7 @@ def without_subreaper() -> None:
 
 def without_record() -> None:
     """Nor the marks: nothing to go by when sidecar and guard are gone."""
-    from sidecar import orphans
+    from sidecar.leftovers import orphans
 
     orphans.read_record = lambda path: None
     orphans.limit = lambda pid: None

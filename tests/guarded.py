@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from sidecar.marks import limit_mark
+from sidecar.leftovers.marks import limit_mark
 
 GUARD = Path(__file__).parent.parent / "guard" / "guard.py"
 HURRYING = Path(__file__).parent / "guard_hurrying.py"  # tells when it puts itself first

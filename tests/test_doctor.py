@@ -50,6 +50,14 @@ def test_a_machine_on_which_all_is_well_has_a_line_for_each_link(user: User) -> 
     assert "mcp_servers.notes" in found["switched off"][0]["text"]
     assert str(user.root / "codex.sh") in found["codex"][0]["text"]
     assert user.methods().count("thread/start") == 0
+    assert user.run("doctor").out.decode().splitlines()[-1] == "Ready for turns."
+
+
+def test_the_last_line_says_that_turns_cannot_be_run_and_why(user: User) -> None:
+    user.env["CC_AGENTS_CODEX_BIN"] = "/nowhere/codex"
+    ran = user.run("doctor")
+    assert (ran.code, ran.out.decode().splitlines()[-1].split(":")[0]) == (1, "Not ready")
+    assert "codex" in ran.out.decode().splitlines()[-1]
 
 
 def test_each_option_is_told_with_its_value_and_its_source(user: User) -> None:
@@ -64,8 +72,8 @@ def test_each_option_is_told_with_its_value_and_its_source(user: User) -> None:
 def test_a_line_for_people_has_level_name_words_and_what_to_do(user: User) -> None:
     codex(user, sandbox="exit 3")
     ran = user.run("doctor")
-    lines = ran.out.decode().splitlines()
-    assert ran.code == 1
+    *lines, empty, last = ran.out.decode().splitlines()
+    assert (ran.code, empty, last) == (1, "", "Not ready: sandbox.")
     assert all(line.split()[0] in ("ok", "warning", "failure") for line in lines)
     (line,) = [line for line in lines if line.startswith("failure")]
     assert line.split()[1] == "sandbox"

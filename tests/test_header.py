@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidecar import header
+from sidecar.intake import header
 
 pytestmark = pytest.mark.rule("rule.header")
 

@@ -56,8 +56,9 @@ def interrupted_when(
     return ran
 
 
-def has_streamed(user: WholeUser, text: str) -> Callable[[], bool]:
-    return lambda: f'"text":"{text}"'.encode() in user.said()
+def has_streamed(user: WholeUser, end: str) -> Callable[[], bool]:
+    """Deltas that were read together are one event: the last of them ends it."""
+    return lambda: f'{end}"'.encode() in user.said()
 
 
 # --- before the turn ------------------------------------------------------------------------------------------

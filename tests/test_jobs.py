@@ -215,6 +215,21 @@ def test_a_thread_that_cannot_be_read_any_more_is_a_warning_and_no_answer(user: 
     assert "code 3" in ran.err
 
 
+@pytest.mark.rule("rule.background")
+def test_a_table_of_jobs_says_what_each_is_about(user: User) -> None:
+    user.plays(ANSWER)
+    for words in (["--label", "mine", "--", "x"], ["--", "Why does\n\x1b[2J this " + "fail " * 20]):
+        assert user.run("run", *words).code == 0
+    user.run("review", "--base", "main")
+    shown = user.run("status").out.decode()
+    reviewed, asked, labelled = [line.split(maxsplit=5)[5] for line in shown.splitlines()[1:]]
+    assert labelled == "mine"
+    assert asked.startswith("Why does  [2J this fail fail")
+    assert asked.endswith("…")
+    assert reviewed == "review against main"
+    assert "\x1b" not in shown
+
+
 @pytest.mark.rule("rule.recordsByRename")
 def test_a_torn_record_is_named_and_hides_no_other(user: User) -> None:
     user.plays(ANSWER)

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from guarded import GUARD, SHAPES, Guarded, argv_of, start_time, wait_until
 
-from sidecar import marks, orphans, process_table
-from sidecar.marks import limit_mark
+from sidecar.leftovers import marks, orphans, process_table
+from sidecar.leftovers.marks import limit_mark
 
 GRACE_S = 0.1
 
@@ -202,7 +202,7 @@ ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parent.parent)!r}]
 from pathlib import Path
 from guarded import Guarded, argv_of, start_time
-from sidecar import orphans
+from sidecar.leftovers import orphans
 folder, later = Path(sys.argv[1]), Path(sys.argv[1], "later")
 later.mkdir()
 with Guarded(folder, argv_of(folder, "cleared_environment", "double_fork"), guard=Path(sys.argv[2])) as killed:

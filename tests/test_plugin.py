@@ -20,7 +20,7 @@ from sidecar.config import Settings
 from sidecar.outcome import EXIT_OF_KIND, EXIT_OF_REASON
 
 SERVER = (PLUGIN / "servers" / "gpt_mcp.py").read_text(encoding="utf-8")
-MODULE = (PLUGIN / "hooks" / "register.ts").read_text(encoding="utf-8")
+NAMES = (PLUGIN / "hooks" / "names.ts").read_text(encoding="utf-8")
 AGENTS = sorted((PLUGIN / "agents").glob("*.md"))
 SKILLS = sorted((PLUGIN / "skills").glob("*/SKILL.md"))
 
@@ -81,7 +81,7 @@ def test_an_agent_has_the_one_tool_that_carries_its_message(path: Path) -> None:
 
 @pytest.mark.rule("rule.agentIsReal")
 def test_module_and_server_run_the_same_for_an_agent() -> None:
-    found = re.findall(r"\[`\$\{PLUGIN\}:([\w-]+)`\]: (\[.+\]),", MODULE)
+    found = re.findall(r"\[`\$\{PLUGIN\}:([\w-]+)`\]: (\[.+\]),", NAMES)
     assert {f"cc-agents:{name}": json.loads(words.replace("'", '"')) for name, words in found} == {
         agent: calls.VERBS[tool] for agent, tool in allow.TOOL_OF.items()
     }
@@ -113,9 +113,11 @@ def test_there_is_advice_for_every_kind_of_failure_and_for_the_reasons_with_a_co
 def test_the_report_of_a_failure_says_kind_message_advice_time_and_job() -> None:
     error = {"kind": "rate-limit", "reason": "rate_limit", "message": "too fast", "retry_at": 1_800_000_000}
     lines = calls.report({"status": "failed", "job": "j1", "error": error}).split("\n")
-    assert lines[:2] == ["cc-agents: the GPT turn was failed (rate-limit, rate_limit).", "too fast"]
+    assert lines[:2] == ["cc-agents: the GPT turn failed (rate-limit, rate_limit).", "too fast"]
     assert lines[2].endswith("Not before 2027-01-15 08:00:00 UTC.")
     assert "/cc-agents:status j1" in lines[3]
+    refused = calls.report({"status": "refused", "error": {"message": "Run /cc-agents:setup install"}})
+    assert refused == "cc-agents: the GPT turn was refused (other, cli_not_usable).\nRun /cc-agents:setup install"
 
 
 @pytest.mark.rule("rule.identityIsThread")

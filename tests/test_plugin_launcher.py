@@ -13,8 +13,9 @@ import pytest
 from plugin_server import DATA, PLUGIN, install_command, launch
 from turns import ANSWER, SILENCE, User, ended, living, wait_for
 
-from sidecar import deadlines, render
-from sidecar.render import EventsView
+from sidecar import deadlines
+from sidecar.views import render
+from sidecar.views.render import EventsView
 
 cli_found = pytest.mark.rule("rule.cliFound")
 
@@ -33,6 +34,18 @@ def test_where_there_is_none_it_says_how_to_install_it_and_never_finds_itself(us
     ran = subprocess.run(["cc-agents", "run", "go"], env=user.env, cwd=user.work, capture_output=True, check=False)
     assert ran.returncode == 2
     assert b"/cc-agents:setup install" in ran.stderr
+
+
+@cli_found
+def test_setup_says_at_once_what_else_is_missing(user: User) -> None:
+    install_command(user).unlink()
+    del user.env["CC_AGENTS_CODEX_BIN"]
+    found = user.root / "path" / "codex"
+    ran = launch(user, "plugin-setup")
+    assert (ran.returncode, ran.stdout.split(".")[0]) == (2, "Codex: not on PATH")
+    assert "/cc-agents:setup install" in ran.stderr
+    found.touch(0o755)
+    assert launch(user, "plugin-setup").stdout == f"Codex: {found}\n"
 
 
 @cli_found

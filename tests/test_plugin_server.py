@@ -49,7 +49,7 @@ def test_the_answer_is_exact_and_what_happens_is_told_as_progress(agent_user: Us
     told = [m["params"] for m in client.heard]
     assert {p["progressToken"] for p in told} == {7}
     assert [p["progress"] for p in told] == list(range(1, len(told) + 1))
-    assert [p["message"] for p in told][-2:] == ["Looking.", "running: /bin/bash -lc ls"]
+    assert [p["message"] for p in told][-2:] == ["Looking.", "running: ls"]
     assert agent_user.asked("turn/start")[0]["input"][0]["text"] == "do  it\n"
 
 

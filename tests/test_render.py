@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from adapters.contract import BegunEvent, DeclinedEvent, Event, ItemEvent, StatusEvent, TextDelta, WarningEvent
-from sidecar import render
-from sidecar.screen import Screen, write_all
+from sidecar.views import render
+from sidecar.views.screen import Screen, write_all
 
 pytestmark = pytest.mark.rule("rule.stdoutIsTheAnswer")
 
@@ -31,8 +31,11 @@ def item(kind: str, when: str, text: str = "", **detail: object) -> ItemEvent:
         (DeclinedEvent(method="m", subject="git push"), "declined: m git push"),
         (DeclinedEvent(method="m", subject=""), "declined: m"),
         (item("commandExecution", "started", "ls"), "running: ls"),
+        (item("commandExecution", "started", """/bin/bash -lc 'rg "a b" src'"""), 'running: rg "a b" src'),
+        (item("commandExecution", "started", "/bin/bash -lc ls -l"), "running: /bin/bash -lc ls -l"),
+        (item("commandExecution", "started", "/usr/bin/zsh -c 'it"), "running: /usr/bin/zsh -c 'it"),
         (item("commandExecution", "completed", "ls", exitCode=0), None),
-        (item("commandExecution", "completed", "ls", exitCode=2), "command ended with 2: ls"),
+        (item("commandExecution", "completed", "/bin/sh -c ls", exitCode=2), "command ended with 2: ls"),
         (item("agentMessage", "completed", "looking", phase="commentary"), "looking"),
         (item("agentMessage", "completed", "ANSWER", phase="final_answer"), None),
         (item("fileChange", "started"), "editing files"),

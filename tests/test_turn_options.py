@@ -14,7 +14,7 @@ import pytest
 from turns import ANSWER, PATIENCE_S, User
 
 from adapters.contract import Refused
-from sidecar.turn_options import add_prompt_arguments, add_turn_arguments, read_prompt, request_from
+from sidecar.intake.turn_options import add_prompt_arguments, add_turn_arguments, read_prompt, request_from
 
 pytestmark = pytest.mark.rule("rule.promptByteForByte")
 

@@ -14,9 +14,9 @@ import pytest
 from test_jobs import background, kill_owner
 from turns import ANSWER, START, User, wait_for
 
-from sidecar import usage_page
 from sidecar.commands.usage import bar
-from sidecar.usage_report import Sum, cost_of
+from sidecar.views import usage_page
+from sidecar.views.usage_report import Sum, cost_of
 
 pytestmark = pytest.mark.rule("rule.usageTold")
 

@@ -109,18 +109,20 @@ def write_config(
 
 
 def alive_in(home: Home) -> dict[int, str]:
-    """Every living process with this HOME or CODEX_HOME in its environment: pid and command line."""
-    marks = {f"HOME={home.home}".encode(), f"CODEX_HOME={home.codex_home}".encode()}
+    """Every living process with a folder of this home in its environment or command line: pid and command line.
+
+    Not by HOME alone: Codex clears the environment of its helpers for files, and what is left is PATH.
+    """
+    mark = os.fsencode(f"{home.root}/")
     found: dict[int, str] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
-                environ = (entry / "environ").read_bytes().split(b"\0")
-                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                environ, command = (entry / "environ").read_bytes(), (entry / "cmdline").read_bytes()
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue  # it ended while we looked, or it is not ours; a zombie's environment is empty
-            if marks.intersection(environ):
-                found[int(entry.name)] = command.strip()
+            if mark in environ or mark in command:
+                found[int(entry.name)] = command.replace(b"\0", b" ").decode("utf-8", "replace").strip()
     return found
 
 

@@ -57,6 +57,7 @@ def test_the_agents_report_is_codexs_answer_and_no_claude_model_is_asked_for_it(
     assert said.reports() == [answer], said.err
     assert desk.prompts() == [prompt]
     assert [asked.actor for asked in claude.asked] == ["main", "main"]
+    assert "mcp__plugin_cc-agents" not in "".join(tool["name"] for tool in claude.asked[0].body["tools"])
     assert said.denied == 0
     tokens = USED["inputTokens"] + USED["outputTokens"]
     assert f"subagent_tokens: {tokens}" in said.result

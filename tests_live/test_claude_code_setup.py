@@ -5,12 +5,15 @@ Serves spec:cc-agents.claude-code."""
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 
 import pytest
 
-from tests_live.claude_code import Desk
+from adapters.version import VERSION
+from tests_live.claude_code import Desk, wait_for
 from tests_live.messages_api import ScriptedClaude, Turn, says, tool_result, uses
-from tests_live.test_claude_code import answers, asks, jobs
+from tests_live.test_claude_code import SILENCE, answers, asks, jobs
 
 
 @pytest.mark.rule("rule.agentIsReal")
@@ -49,6 +52,48 @@ def test_the_commands_answer_without_a_model(desk: Desk) -> None:
     assert "takes a job" in refused
     assert not (desk.home.work / "x").exists()
     assert claude.asked == []
+
+
+@pytest.mark.rule("rule.agentIsReal")
+def test_the_interrupt_command_ends_a_job_at_work(desk: Desk) -> None:
+    desk.plays(SILENCE)
+    with ScriptedClaude() as claude:
+        begun = [str(desk.cli), "run", "--background", "--", "long"]
+        job = subprocess.run(
+            begun, cwd=desk.home.work, env=desk.environ(None), capture_output=True, check=True, text=True
+        )
+        wait_for(lambda: desk.asked("turn/start"))
+        said = desk.session(claude, f"/cc-agents:interrupt {job.stdout.strip()}")
+    assert "interrupted" in said.result
+    assert [job["status"] for job in jobs(desk)] == ["interrupted"]
+    assert claude.asked == []
+
+
+@pytest.mark.rule("rule.cliFound")
+@pytest.mark.parametrize("modules", [True, False], ids=["modules", "no modules"])
+def test_setup_says_what_doctor_says_and_every_option_has_arrived(desk: Desk, modules: bool) -> None:
+    desk.plays(None)
+    codex = desk.env.pop("CC_AGENTS_CODEX_BIN")
+    options = {
+        "model": "gpt-5.5",
+        "effort": "high",
+        "caps": "codex=3",
+        "writable_dirs": str(desk.home.root),
+        "timeout": "2h",
+        "idle_timeout": "7m",
+        "codex_bin": codex,
+        "cli": str(desk.cli),
+    }
+    assert set(options) == set(json.loads((desk.plugin / ".claude-plugin" / "plugin.json").read_text())["userConfig"])
+    main: list[Turn] = [[uses("mcp__plugin_cc-agents_gpt__setup")], lambda body: [says(tool_result(body))]]
+    with ScriptedClaude(main=[] if modules else main) as claude:
+        said = desk.session(claude, "/cc-agents:setup", modules=modules, options=options).result
+    assert f"cc-agents {VERSION}: {desk.cli}" in said
+    told = set(re.findall(r"option +(\w+) = .* \(CLAUDE_PLUGIN_OPTION_\w+\)", said))
+    assert told == set(options) - {"cli"}, said
+    assert "idle_timeout = 420 s (CLAUDE_PLUGIN_OPTION_IDLE_TIMEOUT)" in said
+    assert "eady" in said.splitlines()[-1]
+    assert claude.asked == [] or not modules
 
 
 @pytest.mark.rule("rule.fallbackTool")

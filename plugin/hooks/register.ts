@@ -1,162 +1,28 @@
 /**
- * The agents of this plugin, answered by Codex and not by a Claude model. Claude Code runs this file as it is.
+ * The agents of this plugin, answered by Codex and not by a Claude model. Claude Code runs these files as they are.
  *
  * Owns: which agents are ours, their model requests, messages to them while they run, the plugin's commands.
- * Does not own: a turn (the cc-agents command), or what happens where modules don't load (servers/gpt_mcp.py).
+ * Does not own: a turn (turn.ts, the cc-agents command), or what happens where modules don't load (servers/gpt_mcp.py).
  * Serves spec:cc-agents.claude-code.
  */
 import type { EngineInterface, Register } from 'claude-code'
+import { asked, endedAgent, exactly, isForked, messages, newest } from './asked'
+import { steer, told } from './command'
+import { COMMANDS, FORKS, PLUGIN, TOOLS, VERBS } from './names'
+import { adviceOf, report, usageOf, without } from './outcome'
+import { now, progress } from './shown'
+import { type Agent, running, turn } from './turn'
 
-const PLUGIN = 'cc-agents'
-/** What each agent's message becomes. The mode is the agent's; only the header of a task says another one. */
-const VERBS: Record<string, readonly string[]> = {
-  [`${PLUGIN}:gpt`]: ['run', '--mode', 'read-only'],
-  [`${PLUGIN}:gpt-writer`]: ['run', '--mode', 'write'],
-  [`${PLUGIN}:gpt-reviewer`]: ['review'],
-}
-const FORKS = [`${PLUGIN}:ask`, `${PLUGIN}:review`]
-const COMMANDS = ['status', 'result', 'interrupt', 'setup']
-/** A job, a thread, a branch or a folder: what a command takes. Anything else never becomes a word of a command line. */
-const WORD = /^[\w~/.@:+-]+$/
-const SETUP_MS = 10 * 60_000 // the longest that $.process.run waits; installing took 20 s
-const COMMAND_MS = 5 * 60_000 // `interrupt` waits for the turn's end, minutes at most
+const SPINNER_CHARS = 60 // what fits beside the time and the tokens on 110 columns
 
-type Outcome = {
-  job: string | null
-  status: string
-  final_text: string
-  usage: Record<string, number> | null
-  error: { kind: string; reason: string; message: string; retry_at: number | null } | null
-  effective: { model: { value: string } | null }
-  thread: string | null
-}
-type Agent = { id: string; type: string; cwd: string; name?: string }
-
-/** Messages on their way, by whom they were sent to, so that Codex gets them without what is written around them. */
-const messages = new Map<string, string[]>()
 /** What the newest turn of each agent begins with. */
 const prompts = new Map<string, string>()
-/** Arguments of the forking commands, in the order of asking. */
-const asked: string[] = []
-/** The thread of each agent's running turn, once Codex has begun it. */
-const running = new Map<string, string>()
-/** What the running turn of each agent does, for its row. */
-const doing = new Map<string, string>()
-
-// --- what is asked ------------------------------------------------------------------------------------------
-
-/** The prompt of a turn, exactly as it was said, out of the text that Claude Code gives the agent. */
-function exactly(names: readonly string[], text: string): string {
-  for (const name of names) {
-    const sent = messages.get(name)
-    messages.delete(name)
-    if (sent !== undefined && sent.every(one => text.includes(one))) return sent.join('\n\n')
-  }
-  const skill = /^Base directory for this skill: [^\n]*\n\n/.exec(text)
-  if (skill === null) return text
-  const body = text.slice(skill[0].length).replace(/\n$/, '')
-  const place = asked.indexOf(body)
-  return place < 0 ? body : asked.splice(place, 1)[0]!
-}
-
-/** What was said to the agent since its last answer, for a step whose turn we did not see begin. */
-async function newest($: EngineInterface, agentId: string): Promise<string> {
-  const rows = await $.session.messages({ agentId, as: 'api' })
-  if (!Array.isArray(rows)) return ''
-  const since = rows.slice(rows.findLastIndex(row => row.role === 'assistant') + 1)
-  const texts = since.flatMap(row => (typeof row.content === 'string' ? [row.content] : textsOf(row.content)))
-  return texts.filter(text => !text.startsWith('<system-reminder>')).at(-1) ?? ''
-}
-
-function textsOf(blocks: readonly unknown[]): string[] {
-  return blocks.flatMap(block => {
-    const { type, text } = block as { type: string; text?: string }
-    return type === 'text' && text !== undefined ? [text] : []
-  })
-}
-
-// --- our process --------------------------------------------------------------------------------------------
-
-/** The environment of our commands: the plugin's folders, and each option that is set. */
-async function environment($: EngineInterface, options: Record<string, unknown>): Promise<Record<string, string>> {
-  const env = await $.process.hookEnv()
-  for (const [name, value] of Object.entries(options))
-    if (value !== undefined && value !== '') env[`CLAUDE_PLUGIN_OPTION_${name.toUpperCase()}`] = String(value)
-  return env
-}
-
-const launcher = (root: string): string[] => ['python3', '-I', '-S', `${root}/servers/launcher.py`]
-
-const threadFile = (env: Record<string, string>, agent: string): string =>
-  `${env.CLAUDE_PLUGIN_DATA}/agents/${agent}.json`
-
-/** The agent's thread, if a turn of it got as far as that. */
-async function threadOf($: EngineInterface, env: Record<string, string>, agent: string): Promise<string | undefined> {
-  try {
-    return JSON.parse(String(await $.fs.read(threadFile(env, agent)))).thread
-  } catch {
-    return undefined // its first turn
-  }
-}
-
-function words(type: string, task: string, thread: string | undefined): string[] {
-  const verb = [...VERBS[type]!, '--events', '--attended']
-  if (type === `${PLUGIN}:gpt-reviewer`) return reviewing(verb, task.trim())
-  return thread === undefined ? verb : [...verb, '--resume', thread]
-}
-
-function reviewing(verb: string[], base: string): string[] {
-  return base === '' || base === 'uncommitted' || !WORD.test(base) ? verb : [...verb, '--base', base]
-}
-
-// --- what is told -------------------------------------------------------------------------------------------
-
-/** The failure as the agent's report: what happened, of which kind, and what to do. */
-function report(outcome: Outcome, advice: Record<string, Record<string, string>>): string {
-  const { kind, reason, message, retry_at } = outcome.error ?? { ...NO_OUTCOME, message: 'no reason was given' }
-  const what = advice.reason?.[reason] ?? advice.kind?.[kind] ?? ''
-  const when = retry_at === null ? '' : ` Not before ${new Date(retry_at * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC.`
-  const job = outcome.job === null ? '' : `\nJob ${outcome.job}: /cc-agents:status ${outcome.job}`
-  return `cc-agents: the GPT turn was ${outcome.status} (${kind}, ${reason}).\n${message}\n${what}${when}${job}`
-}
-
-const NO_OUTCOME = { kind: 'other', reason: 'cli_not_usable', message: '', retry_at: null }
-
-/** An outcome for a process that ended without one: the launcher found nothing to start, or it was killed. */
-function without(stderr: string, how: string): Outcome {
-  const said = stderr.trim().split('\n').slice(-5).join('\n').replaceAll(/^cc-agents: /gm, '')
-  const error = { ...NO_OUTCOME, message: said || how }
-  return { job: null, status: 'failed', final_text: '', usage: null, error, effective: { model: null }, thread: null }
-}
-
-/** Codex's usage in Claude Code's words. It counts in the agent's row; Claude Code puts no price on it. */
-function usageOf(outcome: Outcome, model: string) {
-  const used = outcome.usage
-  if (used === null) return null
-  const cached = used.cached_input_tokens ?? 0
-  return {
-    model: outcome.effective.model?.value ?? model,
-    input_tokens: (used.input_tokens ?? 0) - cached,
-    output_tokens: used.output_tokens ?? 0,
-    cache_read_input_tokens: cached,
-    cache_creation_input_tokens: used.cache_write_input_tokens ?? 0,
-  }
-}
-
-/** Whole lines of a stream whose pieces end anywhere. */
-class Lines {
-  #rest: string[] = []
-  add(piece: string): string[] {
-    const parts = piece.split('\n')
-    if (parts.length === 1) {
-      this.#rest.push(piece)
-      return []
-    }
-    const lines = [this.#rest.join('') + parts[0]!, ...parts.slice(1, -1)]
-    this.#rest = [parts.at(-1)!]
-    return lines
-  }
-}
+/** Agents that a person started with a command: what they report is for that person, not for a model. */
+const forks = new Set<string>()
+/** The newest report of each of them, until it is shown. */
+const reports = new Map<string, string>()
+/** What a turn of the main conversation shows in the place of a model's words, by that turn's id. */
+const showing = new Map<string, string>()
 
 async function ours($: EngineInterface, agentId: string | undefined): Promise<Agent | undefined> {
   if (agentId === undefined) return undefined
@@ -164,88 +30,33 @@ async function ours($: EngineInterface, agentId: string | undefined): Promise<Ag
   return found !== undefined && Object.hasOwn(VERBS, found.type) ? found : undefined
 }
 
-/** One turn: progress as it comes, then what became of it. Never throws: a failure is an outcome too. */
-async function* turn($: EngineInterface, me: Agent, task: string, options: Record<string, unknown>) {
-  let outcome: Outcome | undefined
-  let stderr = ''
-  try {
-    const env = await environment($, options)
-    const argv = [...launcher($.plugin.root), ...words(me.type, task, await threadOf($, env, me.id))]
-    const child = $.process.spawn({ argv, cwd: me.cwd, env, input: task })
-    const lines = new Lines()
-    for await (const piece of child) {
-      if (piece.stream === 'stderr') {
-        stderr = (stderr + piece.text).slice(-4000)
-        show($, me.id, piece.text)
-        yield piece.text
-        continue
-      }
-      for (const line of lines.add(piece.text)) {
-        const event = JSON.parse(line)
-        if (event.event === 'begun') {
-          running.set(me.id, event.thread)
-          await $.fs.write(threadFile(env, me.id), JSON.stringify({ thread: event.thread, type: me.type }))
-        } else if (event.event === 'outcome') outcome = event.outcome
-        else if (event.event === 'alive') yield '.'
-      }
-    }
-  } catch (error) {
-    stderr += `\n${error instanceof Error ? error.message : String(error)}`
-  } finally {
-    running.delete(me.id)
-    doing.delete(me.id)
-  }
-  return outcome ?? without(stderr, 'the cc-agents command ended without a word')
-}
-
-/** The newest status line into the agent's row. */
-function show($: EngineInterface, agent: string, text: string): void {
-  const line = text.trimEnd().split('\n').at(-1)!
-  doing.set(agent, line.replace(/^cc-agents: +([\d.]+s )?/, ''))
-  try {
-    $.ui.invalidate('ui.render')
-  } catch {
-    // a surface that draws no rows: the turn goes on
-  }
-}
-
-async function adviceOf($: EngineInterface): Promise<Record<string, Record<string, string>>> {
-  try {
-    return JSON.parse(String(await $.fs.read(`${$.plugin.root}/advice.json`)))
-  } catch {
-    return {}
-  }
-}
-
-// --- commands and messages ----------------------------------------------------------------------------------
-
-/** What one of the plugin's commands prints, with no model asked. */
-async function told($: EngineInterface, verb: string, args: string, options: Record<string, unknown>): Promise<string> {
-  const given = args.split(/\s+/).filter(word => word !== '')
-  if (!given.every(word => WORD.test(word) && !word.startsWith('-'))) return `/${PLUGIN}:${verb} takes a job, not: ${args}`
-  const argv = [...launcher($.plugin.root), verb === 'setup' ? 'plugin-setup' : verb, ...given]
-  const init = { env: await environment($, options), timeoutMs: verb === 'setup' ? SETUP_MS : COMMAND_MS }
-  const done = await $.process.run(argv, init)
-  const said = [done.stdout, done.stderr].map(text => text.trimEnd()).filter(text => text !== '').join('\n')
-  return said.includes('\n') ? `\n${said}` : said || 'nothing to show' // a table begins on a line of its own
-}
-
-/** Says `text` into the agent's running turn; false when Codex did not take it. */
-async function steer($: EngineInterface, thread: string, text: string, options: Record<string, unknown>) {
-  const argv = [...launcher($.plugin.root), 'steer', thread, '-']
-  const done = await $.process.run(argv, { stdin: text, env: await environment($, options), timeoutMs: COMMAND_MS })
-  return done.exitCode === 0
-}
-
 export const register: Register = (on, options) => {
   on('turn.start', async ($, e, next) => {
     const me = await ours($, e.agentId)
-    if (me !== undefined) prompts.set(me.id, exactly([me.id, me.name ?? me.id], e.text))
+    if (me !== undefined) {
+      const names = [me.id, me.name ?? me.id]
+      if (isForked(e.text)) forks.add(me.id)
+      else if (names.some(name => messages.has(name))) forks.delete(me.id) // Claude has asked, and waits for it
+      prompts.set(me.id, exactly(names, e.text))
+    } else if (e.agentId === undefined) {
+      const ended = endedAgent(e.text) ?? ''
+      const report = reports.get(ended)
+      if (report !== undefined) showing.set(e.turnId, report)
+      reports.delete(ended)
+    }
     return next(e)
   })
 
   // A model request of our agent never leaves. Progress is thinking; the answer is one text, exactly Codex's.
+  // Nor does one that would only tell a person of the report of an agent that they have started by a command.
   on('turn.step', async function* ($, e, next) {
+    const shown = e.agentId === undefined ? showing.get(e.turnId) : undefined
+    if (shown !== undefined) {
+      showing.delete(e.turnId)
+      yield { kind: 'text', index: 0, text: shown }
+      yield { kind: 'stop', stopReason: 'end_turn', usage: null }
+      return { turnId: e.turnId, index: e.index, answer: shown, toolUses: [], stopReason: 'end_turn', usage: null }
+    }
     const me = await ours($, e.agentId)
     if (me === undefined) return yield* next(e)
     const begun = e.index === 0 ? prompts.get(me.id) : undefined
@@ -262,6 +73,7 @@ export const register: Register = (on, options) => {
     const done = outcome.status === 'completed'
     const answer = done ? outcome.final_text : report(outcome, await adviceOf($))
     const usage = usageOf(outcome, e.model)
+    if (forks.has(me.id)) reports.set(me.id, done ? `${me.type} says:\n\n${answer}` : answer)
     if (answer !== '') yield { kind: 'text', index: 1, text: answer }
     yield { kind: 'stop', stopReason: 'end_turn', usage }
     return { turnId: e.turnId, index: e.index, answer, toolUses: [], stopReason: 'end_turn', usage }
@@ -283,8 +95,24 @@ export const register: Register = (on, options) => {
 
   // The agent's row says what its turn does, in the place of the words that it was started with.
   on('ui.render', { component: 'AgentRow' }, ($, e, next) => {
-    const label = doing.get(e.props.id)
+    const label = now(e.props.id)
     return label === undefined ? next(e) : next({ ...e, props: { ...e.props, label } })
+  })
+
+  // So does the agent's view: what it does now by the spinner, and what it has done above the prompt.
+  on('ui.render', { component: 'Spinner' }, ($, e, next) => {
+    const message = now(e.requestId)?.slice(0, SPINNER_CHARS)
+    return message === undefined ? next(e) : next({ ...e, props: { ...e.props, message } })
+  })
+  on('ui.render', { component: 'AbovePrompt' }, ($, e, next) => {
+    const view = (e.props as { view?: { agentId?: string } }).view
+    return progress(view?.agentId) ?? next(e)
+  })
+
+  // The tools of our server are for our agents where no module loads. Here no model has to read of them.
+  on('tool.offer', ($, e, next) => {
+    const toAnAgent = e.agentId !== undefined || e.subagentType !== undefined
+    return e.tool.startsWith(TOOLS) && !toAnAgent ? { isOffered: false } : next(e)
   })
 
   on('command.run', async ($, e, next) => {

@@ -36,9 +36,11 @@ def report(outcome: dict[str, Any]) -> str:
     kind, reason = error.get("kind", "other"), error.get("reason", "cli_not_usable")
     with open(os.path.join(ROOT, "advice.json"), encoding="utf-8") as file:
         advice = json.load(file)
-    what = advice["reason"].get(reason) or advice["kind"].get(kind, "")
-    lines = [f"cc-agents: the GPT turn was {outcome.get('status', 'failed')} ({kind}, {reason})."]
-    lines += [error.get("message", "no reason was given"), what]
+    status, message = outcome.get("status", "failed"), error.get("message", "no reason was given")
+    ended = status if status == "failed" else f"was {status}"
+    lines = [f"cc-agents: the GPT turn {ended} ({kind}, {reason}).", message]
+    if "/cc-agents:setup" not in message:  # which is what to do
+        lines.append(advice["reason"].get(reason) or advice["kind"].get(kind, ""))
     if error.get("retry_at"):
         lines[-1] += time.strftime(" Not before %Y-%m-%d %H:%M:%S UTC.", time.gmtime(error["retry_at"]))
     if outcome.get("job"):

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 OPTION = "CLAUDE_PLUGIN_OPTION_CLI"
+CODEX_OPTION = "CLAUDE_PLUGIN_OPTION_CODEX_BIN"
 VERSION_S = 30.0  # `--version` takes 0.1 s; on a cold and loaded machine a start took 4 s
 NOT_FOUND = 2  # the exit code of every refusal before a turn
 
@@ -153,9 +154,15 @@ def setup(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     """`plugin-setup [install [FOLDER]]`: makes the command if asked to; says where it is, then what doctor says."""
     if words[:1] == ["install"]:
         install(environ, *words[1:2])
-    path = find(environ)
-    sys.stdout.write(f"cc-agents {check(path)}: {path}\n\n")
-    sys.stdout.flush()
+    try:
+        path = find(environ)
+        sys.stdout.write(f"cc-agents {check(path)}: {path}\n\n")
+    except Unfit:
+        codex = environ.get(CODEX_OPTION) or environ.get("CC_AGENTS_CODEX_BIN") or shutil.which("codex")
+        sys.stdout.write(f"Codex: {codex or 'not on PATH. npm install -g @openai/codex, then codex login'}\n")
+        raise
+    finally:
+        sys.stdout.flush()
     return ["doctor"]
 
 

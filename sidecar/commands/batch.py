@@ -17,8 +17,8 @@ def run(args: argparse.Namespace) -> int:
     """0 when all completed, else 1."""
     import anyio
 
-    from sidecar.batch import Batch
-    from sidecar.batch_progress import Progress
+    from sidecar.hosts.batch import Batch
+    from sidecar.hosts.batch_progress import Progress
 
     progress = Progress(os.environ, quiet=args.quiet)
     return anyio.run(Batch(args.file, os.environ, progress, again=args.fresh, failed=args.retry_failed).run)

@@ -7,12 +7,13 @@ import os
 import sys
 
 from adapters.contract import Effective, Preview, Refused
-from sidecar import check_report, outcome
+from sidecar import outcome
 from sidecar.begin import check
 from sidecar.commands.run import add_resume_arguments, resume
 from sidecar.errors import UserError
+from sidecar.intake.turn_options import add_prompt_arguments, add_turn_arguments, request_from
 from sidecar.records import dump
-from sidecar.turn_options import add_prompt_arguments, add_turn_arguments, request_from
+from sidecar.views import check_report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,11 +11,11 @@ import sys
 import tempfile
 
 from fake_app_server.shim import demo_scenario, write_shim
-from sidecar import foreground
 from sidecar.commands.run import view_for
 from sidecar.config import load_settings
+from sidecar.hosts import foreground
+from sidecar.intake.turn_options import add_output_arguments
 from sidecar.request import Flags, build
-from sidecar.turn_options import add_output_arguments
 
 NOTICE = "demo: the answers are scripted; no model is asked and no Codex is needed"
 PROMPT = "What does this project do?"

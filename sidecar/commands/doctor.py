@@ -10,7 +10,7 @@ from adapters.contract import Finding
 from adapters.values import as_dict
 from sidecar.errors import EXIT_FAILED
 from sidecar.records import dump
-from sidecar.tables import plain
+from sidecar.views.tables import plain
 
 NAME_WIDTH = 13  # of the longest name but a reason of a refusal
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from sidecar import doctor  # with most of us in it: not for --help
 
-    findings = []
+    findings: list[Finding] = []
     for finding in doctor.examine(os.environ, args.cwd):
         findings.append(finding)
         if not args.json:
@@ -32,7 +32,19 @@ def run(args: argparse.Namespace) -> int:
     failed = any(f.level == "failure" for f in findings)
     if args.json:
         sys.stdout.buffer.write(dump({"ok": not failed, "findings": [as_dict(f) for f in findings]}, indent=2))
+    else:
+        sys.stdout.write(f"\n{verdict(findings)}\n")
     return EXIT_FAILED if failed else 0
+
+
+def verdict(findings: list[Finding]) -> str:
+    """The last line: whether turns can be run here."""
+    failures = [f for f in findings if f.level == "failure"]
+    warned = sum(f.level == "warning" for f in findings)
+    warnings = f" ({warned} warning{'s' if warned > 1 else ''}, see above)" if warned else ""
+    if not failures:
+        return f"Ready for turns{warnings}."
+    return f"Not ready: {', '.join(dict.fromkeys(f.name for f in failures))}{warnings}."
 
 
 def line(finding: Finding) -> str:

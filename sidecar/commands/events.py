@@ -7,8 +7,8 @@ import os
 import time
 
 from sidecar import paths
-from sidecar.screen import write_all
 from sidecar.store import Store
+from sidecar.views.screen import write_all
 
 POLL_S = 0.1  # the journal is flushed at every event but deltas
 

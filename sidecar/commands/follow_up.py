@@ -6,12 +6,13 @@ import argparse
 import os
 
 from adapters.values import replace
-from sidecar import following, paths
+from sidecar import paths
 from sidecar.commands.run import add_run_arguments, told
 from sidecar.config import Settings
+from sidecar.intake import following
+from sidecar.intake.turn_options import read_prompt, request_from
 from sidecar.request import TurnRequest
 from sidecar.store import JobView, Store
-from sidecar.turn_options import read_prompt, request_from
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,9 +6,10 @@ import argparse
 import os
 import sys
 
-from sidecar import paths, tidy
+from sidecar import paths
 from sidecar.config import load_settings
 from sidecar.errors import EXIT_FAILED
+from sidecar.leftovers import tidy
 from sidecar.records import dump
 from sidecar.store import Store
 

@@ -7,11 +7,12 @@ import os
 import sys
 from typing import Any
 
-from sidecar import paths, recover
+from sidecar import paths
 from sidecar.errors import EXIT_STILL_RUNNING, UserError
+from sidecar.leftovers import recover
 from sidecar.records import dump
-from sidecar.screen import write_all
 from sidecar.store import JobView, Store
+from sidecar.views.screen import write_all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

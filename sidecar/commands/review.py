@@ -8,8 +8,8 @@ import os
 from adapters.contract import Review
 from sidecar.commands.run import add_run_arguments, told
 from sidecar.config import Settings
+from sidecar.intake.turn_options import request_from
 from sidecar.request import TurnRequest
-from sidecar.turn_options import request_from
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

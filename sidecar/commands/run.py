@@ -9,13 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from adapters.contract import Refused
-from sidecar import foreground, outcome, paths
+from sidecar import outcome, paths
 from sidecar.config import Settings
 from sidecar.errors import EXIT_FAILED, EXIT_INTERRUPTED, UserError
+from sidecar.hosts import foreground
+from sidecar.intake.turn_options import add_output_arguments, add_prompt_arguments, add_turn_arguments, request_from
 from sidecar.records import dump
-from sidecar.render import EventsView, JsonView, View
 from sidecar.request import TurnRequest
-from sidecar.turn_options import add_output_arguments, add_prompt_arguments, add_turn_arguments, request_from
+from sidecar.views.render import EventsView, JsonView, View
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +50,7 @@ def _request(args: argparse.Namespace) -> tuple[TurnRequest, Settings]:
 def resume(args: argparse.Namespace) -> None:
     """A thread's id in the place of the job, or of --last."""
     if args.thread is not None or args.last:
-        from sidecar import following
+        from sidecar.intake import following
         from sidecar.store import Store
 
         store = Store(paths.state_dir(os.environ))
@@ -81,7 +82,7 @@ def told(args: argparse.Namespace, make: Callable[[], tuple[TurnRequest, Setting
 
 def in_background(request: TurnRequest, settings: Settings, as_json: bool) -> int:
     """Prints the job's id as soon as the turn is known to run or to wait for a slot. Raises Refused."""
-    from sidecar import background
+    from sidecar.hosts import background
 
     word: dict[str, Any] = {}
     try:

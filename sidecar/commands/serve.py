@@ -13,6 +13,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import anyio
 
-    from sidecar.server import Server
+    from sidecar.hosts.server import Server
 
     return anyio.run(Server(os.environ).run)

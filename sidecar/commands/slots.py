@@ -10,7 +10,7 @@ from sidecar import paths, slots
 from sidecar.config import load_settings
 from sidecar.records import dump
 from sidecar.store import Store
-from sidecar.tables import age, columns, folder, plain
+from sidecar.views.tables import age, columns, folder, plain
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,13 +8,15 @@ import sys
 import time
 from typing import Any
 
-from sidecar import paths, recover
-from sidecar.briefs import brief
+from sidecar import paths
+from sidecar.leftovers import recover
 from sidecar.records import dump
 from sidecar.store import JobView, Store
-from sidecar.tables import age, columns, folder, plain, span, state_of
+from sidecar.views.briefs import brief
+from sidecar.views.tables import age, columns, folder, plain, span, state_of
 
 SHOWN = 20  # of the newest; those that are not over are always shown
+TASK_CHARS = 50  # of a prompt: enough to know a job again
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,12 +44,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def table(views: list[JobView]) -> str:
-    rows = [("JOB", "STATE", "AGE", "MODE", "DIRECTORY", "LABEL")]
+    rows = [("JOB", "STATE", "AGE", "MODE", "DIRECTORY", "TASK")]
     for v in views:
-        label = plain(str(v.record.get("label") or ""))
         mode = str(v.record.get("mode") or "-")
-        rows.append((v.job, state_of(v), age(v.created_at), mode, folder(v.cwd, os.environ), label))
+        rows.append((v.job, state_of(v), age(v.created_at), mode, folder(v.cwd, os.environ), task(v)))
     return columns(rows, right=(2,))
+
+
+def task(view: JobView) -> str:
+    """What a job is about, in a few words: its label, or how its prompt begins."""
+    label = view.record.get("label")
+    if label:
+        return plain(str(label))
+    request = view.request() or {}
+    if request.get("review"):
+        return f"review against {plain(request['review'].get('base') or 'the last commit')}"
+    words = plain(" ".join(str(request.get("prompt") or "")[: 2 * TASK_CHARS].split()))
+    return words if len(words) <= TASK_CHARS else words[: TASK_CHARS - 1] + "…"
 
 
 def _one(view: JobView, *, as_json: bool) -> int:
@@ -71,7 +84,7 @@ def facts(view: JobView, outcome: dict[str, Any] | None) -> list[tuple[str, str]
         ("job", view.job),
         ("state", f"{state_of(view)}: {view.reason}" if view.reason else state_of(view)),
         ("why", f"{error.get('kind')}/{error.get('reason')}: {error.get('message')}" if error else ""),
-        ("label", str(record.get("label") or "")),
+        ("task", task(view)),
         ("mode", str(record.get("mode") or "")),
         ("model", str(model or "")),
         ("directory", folder(view.cwd, os.environ)),

@@ -9,9 +9,9 @@ import sys
 from sidecar import paths, reach
 from sidecar.config import parse_duration
 from sidecar.errors import EXIT_REFUSED, UserError
-from sidecar.screen import write_all
+from sidecar.intake.turn_options import read_prompt
 from sidecar.store import Store
-from sidecar.turn_options import read_prompt
+from sidecar.views.screen import write_all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

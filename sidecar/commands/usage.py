@@ -14,9 +14,9 @@ from sidecar.config import load_settings
 from sidecar.errors import UserError
 from sidecar.records import dump
 from sidecar.store import Store
-from sidecar.tables import columns, folder, plain
-from sidecar.usage_page import money, page
-from sidecar.usage_report import BY, Entry, Prices, Sum, entries, sums, total
+from sidecar.views.tables import columns, folder, plain
+from sidecar.views.usage_page import money, page
+from sidecar.views.usage_report import BY, Entry, Prices, Sum, entries, sums, total
 
 DAY_S = 86400.0
 BAR = 24  # cells of the longest bar

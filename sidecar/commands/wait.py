@@ -7,12 +7,13 @@ import os
 import sys
 import time
 
-from sidecar import paths, recover
+from sidecar import paths
 from sidecar.config import parse_duration
 from sidecar.errors import EXIT_FAILED, EXIT_STILL_RUNNING, UserError
+from sidecar.leftovers import recover
 from sidecar.records import dump
 from sidecar.store import JobView, Store
-from sidecar.tables import state_of
+from sidecar.views.tables import state_of
 
 POLL_S = 0.1  # a look at one record costs 50 us; a person notices no tenth of a second
 

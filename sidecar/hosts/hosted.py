@@ -15,10 +15,11 @@ import anyio
 import anyio.to_thread
 
 from adapters.contract import Event, Stop
-from sidecar import paths, tidy
+from sidecar import paths
 from sidecar.begin import Begun, begin
 from sidecar.config import Settings
 from sidecar.control import TurnControl
+from sidecar.leftovers import tidy
 from sidecar.outcome import Outcome
 from sidecar.request import TurnRequest
 from sidecar.store import Store

@@ -12,13 +12,14 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from adapters.contract import StatusEvent, Stop
-from sidecar import deadlines, tidy
+from sidecar import deadlines
 from sidecar.begin import Begun, begin
 from sidecar.config import Settings
 from sidecar.errors import EXIT_FAILED
+from sidecar.leftovers import tidy
 from sidecar.outcome import Outcome, stopped_early
-from sidecar.render import View
 from sidecar.request import TurnRequest
+from sidecar.views.render import View
 
 if TYPE_CHECKING:
     from sidecar.control import TurnControl
@@ -87,7 +88,7 @@ async def _see_through(begun: Begun, signals: Signals, view: View) -> Outcome:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(signals.listen, control, view)
         if view.attended:
-            from sidecar.attended import until_unread
+            from sidecar.hosts.attended import until_unread
 
             tasks.start_soon(until_unread, control, view)
         if dead := tidy.left_behind(begun.store):

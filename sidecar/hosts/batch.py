@@ -19,15 +19,17 @@ import anyio
 from adapters import registry
 from adapters.contract import Event, Refused, Stop
 from adapters.values import Value
-from sidecar import flocks, json_request, outcome, paths, recover, slots, tidy
-from sidecar.batch_progress import Progress
+from sidecar import flocks, outcome, paths, slots
 from sidecar.config import load_settings
 from sidecar.errors import EXIT_FAILED, UserError
-from sidecar.foreground import SIGNALS
-from sidecar.hosted import Host, allow_many_files
+from sidecar.hosts.batch_progress import Progress
+from sidecar.hosts.foreground import SIGNALS
+from sidecar.hosts.hosted import Host, allow_many_files
+from sidecar.intake import json_request
+from sidecar.leftovers import recover, tidy
 from sidecar.records import dump
-from sidecar.screen import Screen
 from sidecar.store import Store
+from sidecar.views.screen import Screen
 
 STDOUT = 1
 NOT_DONE = ("interrupted", recover.DIED)  # the turns that a later run begins anew; a limit of ours is an end

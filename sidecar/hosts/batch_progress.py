@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from adapters.contract import Event, UsageEvent
-from sidecar.tables import plain, span
-from sidecar.terminal import columns
+from sidecar.views.tables import plain, span
+from sidecar.views.terminal import columns
 
 STDERR = 2
 CLEAR = "\r\x1b[K"

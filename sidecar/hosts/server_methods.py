@@ -16,18 +16,19 @@ from anyio.abc import TaskGroup
 
 from adapters.contract import Event, Problem, Refused
 from adapters.values import as_dict
-from sidecar import check_report, control_server, inquiry, paths, reach
+from sidecar import control_server, inquiry, paths, reach
 from sidecar.begin import check
-from sidecar.briefs import brief
 from sidecar.config import load_settings
 from sidecar.control_socket import INTERRUPT_ANSWER_S, STEER_ANSWER_S
 from sidecar.errors import UserError
-from sidecar.hosted import Host, Hosted
-from sidecar.json_request import from_json
+from sidecar.hosts.hosted import Host, Hosted
+from sidecar.intake.json_request import from_json
 from sidecar.outcome import problems_of
 from sidecar.records import event_record
 from sidecar.request import Flags, build
 from sidecar.store import Store
+from sidecar.views import check_report
+from sidecar.views.briefs import brief
 
 INVALID_PARAMS = -32602
 REFUSED = -32001  # the request can't become a turn; data.problems says why

@@ -15,7 +15,7 @@ import anyio
 from adapters.contract import StatusEvent, Stop
 from sidecar import deadlines
 from sidecar.control import TurnControl
-from sidecar.render import STDOUT, View
+from sidecar.views.render import STDOUT, View
 
 
 async def until_unread(control: TurnControl, view: View) -> None:

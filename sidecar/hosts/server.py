@@ -21,11 +21,11 @@ from anyio.abc import TaskGroup
 
 from adapters.contract import Stop
 from sidecar import deadlines
-from sidecar.foreground import SIGNALS
-from sidecar.hosted import Host, allow_many_files
+from sidecar.hosts.foreground import SIGNALS
+from sidecar.hosts.hosted import Host, allow_many_files
+from sidecar.hosts.server_methods import Fault, Methods
 from sidecar.records import dump
-from sidecar.screen import Screen
-from sidecar.server_methods import Fault, Methods
+from sidecar.views.screen import Screen
 
 STDIN, STDOUT = 0, 1
 READ_BYTES = 1 << 16

@@ -13,8 +13,9 @@ from typing import Any
 
 from adapters.contract import Problem, Refused, Sourced
 from adapters.values import replace
-from sidecar import header, paths
+from sidecar import paths
 from sidecar.errors import UserError
+from sidecar.intake import header
 from sidecar.request import TurnRequest
 from sidecar.store import JobView, Store
 

@@ -15,13 +15,13 @@ from typing import Any, NoReturn
 
 from adapters.contract import BegunEvent, Event, Problem, Refused, StatusEvent
 from adapters.values import as_dict
-from sidecar import foreground
 from sidecar.begin import begin
 from sidecar.config import Settings
 from sidecar.errors import UserError
+from sidecar.hosts import foreground
 from sidecar.outcome import Outcome, problems_of
-from sidecar.render import View
 from sidecar.request import TurnRequest
+from sidecar.views.render import View
 
 LOG = "sidecar.log"  # in the job's folder: the status lines, and what a fault of ours would print
 MOST_DESCRIPTORS = 1 << 20  # a limit of "unlimited" is no number to count to

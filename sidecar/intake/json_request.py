@@ -14,8 +14,9 @@ from typing import Any
 
 from adapters.contract import Problem, Refused, Review
 from adapters.values import replace
-from sidecar import following, paths
+from sidecar import paths
 from sidecar.config import Setting, Settings, load_settings
+from sidecar.intake import following
 from sidecar.request import Flags, TurnRequest, build
 from sidecar.store import Store
 
@@ -23,7 +24,7 @@ SOURCE = "request"
 OPTIONS = {"model": "model", "effort": "effort", "timeout_s": "timeout", "idle_timeout_s": "idle_timeout"}
 OPTIONS |= {"start_timeout_s": "start_timeout", "grace_s": "grace"}
 LIMITS = ("timeout_s", "idle_timeout_s")  # null is no limit here
-SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "schemas")
+SCHEMAS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "schemas")
 
 
 @cache

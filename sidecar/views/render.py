@@ -22,13 +22,14 @@ from adapters.contract import (
 from sidecar import deadlines
 from sidecar.outcome import Outcome
 from sidecar.records import dump, event_record, outcome_record
-from sidecar.screen import Screen, write_all
-from sidecar.terminal import columns
+from sidecar.views.screen import Screen, write_all
+from sidecar.views.terminal import columns
 
 STDOUT, STDERR = 1, 2
 LINE_CHARS = 300  # of one status line where there is no terminal to say how wide
 DIM, BOLD, PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
 CLEAR = "\r\x1b[K"
+SHELLS = ("bash", "sh", "zsh")
 
 
 def line_of(event: Event) -> str | None:
@@ -51,12 +52,26 @@ def _item_line(event: ItemEvent) -> str | None:
     if event.kind == "commandExecution":
         code = event.detail.get("exitCode")
         if done:
-            return f"command ended with {code}: {event.text}" if code else None
-        return f"running: {event.text}"
+            return f"command ended with {code}: {command(event.text)}" if code else None
+        return f"running: {command(event.text)}"
     if event.kind == "agentMessage":
         return event.text if done and event.detail.get("phase") == "commentary" else None
     words = {"fileChange": "editing files", "webSearch": "searching the web", "contextCompaction": "compacting"}
     return words.get(event.kind) if not done else None
+
+
+def command(text: str) -> str:
+    """What was asked for, without the shell around it: Codex tells `/bin/bash -lc 'ls -l'` of a plain `ls -l`."""
+    shell, option, quoted = text.partition(" -lc ") if " -lc " in text else text.partition(" -c ")
+    if not option or not shell.startswith("/") or shell.rpartition("/")[2] not in SHELLS:
+        return text
+    import shlex  # on use: it loads `re`, and a turn may run no command
+
+    try:
+        words = shlex.split(quoted)
+    except ValueError:  # quoted in another way than ours to read
+        return text
+    return words[0] if len(words) == 1 else text
 
 
 class View:

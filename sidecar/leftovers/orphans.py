@@ -15,8 +15,17 @@ from collections.abc import Callable
 from typing import Any
 
 from adapters.values import Value
-from sidecar.marks import limit_mark
-from sidecar.process_table import Proc, boot_id, environment, limit, linux_ended_children, pids, read_proc, same_start
+from sidecar.leftovers.marks import limit_mark
+from sidecar.leftovers.process_table import (
+    Proc,
+    boot_id,
+    environment,
+    limit,
+    linux_ended_children,
+    pids,
+    read_proc,
+    same_start,
+)
 
 __all__ = ["MARKER", "Adopted", "end_survivors", "environment", "find_survivors", "guard_ends", "owner_alive", "pids"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from adapters.values import Value, as_dict
-from sidecar import recover
+from sidecar.leftovers import recover
 from sidecar.store import JobView, Store
 
 BY = ("day", "model", "directory", "thread")

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from html import escape
 
-from sidecar.usage_report import BY, Entry, Prices, Sum, sums, total
+from sidecar.views.usage_report import BY, Entry, Prices, Sum, sums, total
 
 TITLES = {"day": "By day", "model": "By model", "directory": "By directory", "thread": "By thread"}
 PARTS = (("fresh", "input, not cached"), ("cached", "input from the cache"), ("output", "output"))

@@ -48,7 +48,7 @@ def end_all(jobs: list[JobView]) -> list[Reaped]:
 
 
 def end_job(view: JobView) -> Reaped:
-    from sidecar import orphans  # only for what is rare
+    from sidecar.leftovers import orphans  # only for what is rare
 
     path = view.path("processes.json")
     try:
@@ -68,7 +68,7 @@ def end_job(view: JobView) -> Reaped:
 
 def reap(store: Store, runtime: str) -> Iterator[Reaped]:
     """All that dead turns have left, by record and by marker; sockets and locks that nobody has, too."""
-    from sidecar import orphans
+    from sidecar.leftovers import orphans
 
     candidates = {view.job: view for view in left_behind(store)}
     for turn in marked_turns():
@@ -91,7 +91,7 @@ def reap(store: Store, runtime: str) -> Iterator[Reaped]:
 
 def marked_turns() -> set[str]:
     """The turns of which something lives, by the marker in the environment."""
-    from sidecar import orphans
+    from sidecar.leftovers import orphans
 
     mark = f"{orphans.MARKER}="
     found = (entry for pid in orphans.pids() for entry in orphans.environment(pid) if entry.startswith(mark))

@@ -1,0 +1,1 @@
+"""Who runs turns: this terminal, a job in the background, `serve`, `batch`."""

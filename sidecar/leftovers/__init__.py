@@ -1,0 +1,1 @@
+"""What dead turns have left: found, ended, told, recovered."""

@@ -1,0 +1,1 @@
+"""What people and programs see: the views of a turn, tables, reports."""
