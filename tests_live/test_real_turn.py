@@ -92,6 +92,20 @@ def test_each_mode_lets_a_command_write_where_it_says(
     assert len(tool_outputs(model.requests[1])) == 1
 
 
+@pytest.mark.rule("rule.extraWritableFolders")
+@pytest.mark.parametrize(("more", "commits"), [([], 0), (["--add-dir", ".git"], 1)], ids=["as it is", "named"])
+def test_a_commit_needs_the_git_folder_to_be_named(
+    home: Home, model: ScriptedModel, write_config: WriteConfig, cc_agents: CcAgents, more: list[str], commits: int
+) -> None:
+    subprocess.run(["git", "init", "-q", str(home.work)], check=True)
+    model.extend(run_command("git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"), say("done"))
+    write_config(home, model)
+    ended = cc_agents("run", "--mode", "write", *more, "go")
+    assert ended.returncode == 0, ended.stderr
+    count = subprocess.run(["git", "-C", str(home.work), "rev-list", "--count", "--all"], capture_output=True)
+    assert int(count.stdout) == commits
+
+
 # --- the outcome --------------------------------------------------------------------------------------------
 
 
