@@ -32,7 +32,7 @@ class _Fields(type):
         made = super().__new__(mcs, name, bases, {**namespace, "__slots__": own})
         above = [base for base in bases if isinstance(base, _Fields)]
         made.fields = (*(field for base in above for field in base.fields), *own)
-        made.defaults = {name: value for base in above for name, value in base.defaults.items()} | defaults
+        made.defaults = {field: value for base in above for field, value in base.defaults.items()} | defaults
         return made
 
 

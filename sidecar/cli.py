@@ -40,7 +40,7 @@ COMMANDS = {
 
 
 def entry() -> NoReturn:
-    """The whole process: `main`, and then its end without taking the modules apart, which takes 30 ms after a turn."""
+    """The whole process: `main`, and then its end without taking the modules apart, which takes 20 ms after a turn."""
     try:
         code = main()
     except KeyboardInterrupt:
