@@ -15,8 +15,19 @@ from typing import Any
 
 def write_json(path: str, data: Mapping[str, Any], *, lasting: bool = True) -> None:
     """Put a JSON object at `path`, whole. Raises OSError."""
-    # ASCII only: a lone surrogate (a file name that isn't UTF-8, say) stays an escape and comes back as it was.
-    write(path, json.dumps(data, separators=(",", ":")).encode("ascii") + b"\n", lasting=lasting)
+    write(path, json_line(data), lasting=lasting)
+
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def json_line(data: Mapping[str, Any]) -> bytes:
+    """One JSON object and a newline, always valid UTF-8. A lone surrogate (a file name that isn't UTF-8, say) makes it
+    ASCII: there it is an escape, and comes back as it was."""
+    try:
+        return _COMPACT.encode(data).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(data, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def write(path: str, data: bytes, *, lasting: bool = True) -> None:

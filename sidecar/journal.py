@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from sidecar import files
+
 FLUSH_BYTES = 32 * 1024  # 20,000 deltas become some 100 writes
 FLUSH_AFTER_S = 0.25  # what a person who follows the events may wait for a line while more are coming
 
@@ -34,7 +36,7 @@ class Journal:
         """Add one event. It is on disk after `flush`, or sooner."""
         if self._fd < 0:
             return
-        line = json.dumps(event, separators=(",", ":")).encode("ascii") + b"\n"
+        line = files.json_line(event)
         if not self._lines:
             self._since = self._clock()
         self._lines.append(line)
