@@ -1,8 +1,8 @@
 """Values: small frozen objects that say their fields as annotations, like dataclasses, and cost nothing at the start.
 
 Owns `Value`, `replace` and `as_dict`. A dataclass is compiled anew, from text, in every process that imports it: 48 of
-them and `dataclasses` itself took some 40 of the 106 ms that passed before Codex was started (CPython 3.11). Type checkers
-know the fields by PEP 681. Standard library only. Serves rule.lightStart.
+them and `dataclasses` itself took some 40 of the 106 ms that passed before Codex was started (CPython 3.11). Type
+checkers know the fields by PEP 681. Standard library only. Serves rule.lightStart.
 """
 
 from __future__ import annotations
