@@ -38,13 +38,18 @@ class Answer:
 
     def started(self, item: Mapping[str, Any]) -> None:
         if item.get("type") == "agentMessage":
-            message = self._messages.setdefault(str(item.get("id")), Message(deltas=[]))
-            self._describe(message, item)
+            self._describe(self._message(str(item.get("id"))), item)
 
     def delta(self, item_id: str, text: str) -> None:
-        message = self._messages.setdefault(item_id, Message(deltas=[]))
+        message = self._message(item_id)
         if not message.completed:
             message.deltas.append(text)
+
+    def _message(self, ident: str) -> Message:
+        message = self._messages.get(ident)
+        if message is None:
+            message = self._messages[ident] = Message(deltas=[])
+        return message
 
     def completed(self, item: Mapping[str, Any]) -> None:
         kind = item.get("type")
@@ -54,7 +59,8 @@ class Answer:
             return
         ident = str(item.get("id"))
         # taken out and put in again: the order is that of completion
-        message = self._messages.pop(ident, None) or Message(deltas=[])
+        message = self._message(ident)
+        del self._messages[ident]
         self._describe(message, item)
         text = item.get("text")
         message.text = text if isinstance(text, str) else "".join(message.deltas)
