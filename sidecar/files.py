@@ -18,16 +18,17 @@ def write_json(path: str, data: Mapping[str, Any], *, lasting: bool = True) -> N
     write(path, json_line(data), lasting=lasting)
 
 
-_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # json.dumps makes one for each text
 
 
-def json_line(data: Mapping[str, Any]) -> bytes:
-    """One JSON object and a newline, always valid UTF-8. A lone surrogate (a file name that isn't UTF-8, say) makes it
+def json_line(data: Any, encoder: json.JSONEncoder = COMPACT) -> bytes:
+    """One JSON text and a newline, always valid UTF-8. A lone surrogate (a file name that isn't UTF-8, say) makes it
     ASCII: there it is an escape, and comes back as it was."""
     try:
-        return _COMPACT.encode(data).encode() + b"\n"
+        return encoder.encode(data).encode() + b"\n"
     except UnicodeEncodeError:
-        return json.dumps(data, separators=(",", ":")).encode("ascii") + b"\n"
+        separators = encoder.item_separator, encoder.key_separator
+        return json.dumps(data, indent=encoder.indent, separators=separators).encode("ascii") + b"\n"
 
 
 def write(path: str, data: bytes, *, lasting: bool = True) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from adapters.contract import Event, Usage
 from adapters.values import as_dict
+from sidecar import files
 from sidecar.outcome import Outcome
 
 _SHAPES: dict[type, tuple[str, tuple[str, ...]]] = {}  # an event's name and its fields
@@ -39,13 +40,9 @@ def outcome_record(outcome: Outcome) -> dict[str, Any]:
     return {"event": "outcome", "at": round(time.time(), 3), "outcome": outcome.to_json()}
 
 
-_ON_ONE_LINE = json.JSONEncoder(ensure_ascii=False)  # json.dumps makes one for each text
+_ON_ONE_LINE = json.JSONEncoder(ensure_ascii=False)
 
 
 def dump(record: Any, *, indent: int | None = None) -> bytes:
     """One JSON text and a newline, always valid UTF-8."""
-    text = _ON_ONE_LINE.encode(record) if indent is None else json.dumps(record, ensure_ascii=False, indent=indent)
-    try:
-        return text.encode() + b"\n"
-    except UnicodeEncodeError:  # a lone surrogate: as an escape it is valid
-        return json.dumps(record, indent=indent).encode() + b"\n"
+    return files.json_line(record, json.JSONEncoder(ensure_ascii=False, indent=indent) if indent else _ON_ONE_LINE)
