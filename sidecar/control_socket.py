@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sidecar import deadlines, paths
-
-if TYPE_CHECKING:
-    import socket
 
 PATH_BYTES = 100  # of a socket's address: 108 on Linux, 104 elsewhere, with the NUL
 STEER_ANSWER_S = 600.0  # for the turn to start: a queue for slots may be long
@@ -51,8 +49,6 @@ def short(path: str) -> Iterator[str]:
 def listen(runtime: str, job: str) -> socket.socket:
     """The listening socket of a job, mode 0600 in a folder of mode 0700. Raises OSError, UserError."""
     paths.make_private(folder_of(runtime), reason="runtime_dir")
-    import socket  # not on the way to Codex
-
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with short(path_of(runtime, job)) as name:
@@ -68,8 +64,6 @@ def listen(runtime: str, job: str) -> socket.socket:
 
 def is_heard(path: str) -> bool:
     """Whether anybody listens at that socket."""
-    import socket
-
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as talk:
         talk.settimeout(1.0)
         try:
@@ -85,8 +79,6 @@ def is_heard(path: str) -> bool:
 def ask(runtime: str, job: str, message: Mapping[str, Any], within_s: float) -> dict[str, Any]:
     """The answer of the job's sidecar. Raises OSError: ConnectionError or FileNotFoundError when nobody listens or
     the sidecar went away, TimeoutError when there is no answer in time."""
-    import socket
-
     end = time.monotonic() + within_s
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as talk:
         talk.settimeout(within_s)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from sidecar import control_socket, deadlines, files, flocks
+from sidecar import deadlines, files, flocks
 from sidecar.config import Settings
 from sidecar.errors import UserError
 from sidecar.store import JobView, Store
@@ -99,6 +99,8 @@ def marked_turns() -> set[str]:
 
 
 def _sweep(runtime: str) -> None:
+    from sidecar import control_socket  # with `socket`, which nothing on the way to Codex needs
+
     for entry in files.scan(control_socket.folder_of(runtime)):
         if not control_socket.is_heard(entry.path):
             with suppress(FileNotFoundError):
