@@ -1,18 +1,18 @@
-"""From a verb to its exit code: its module, its options, and the one place where exceptions become text.
+"""From a verb to its exit code: its module, its options, and the one place where refusals become text.
 
-Owns loading sidecar/commands/<verb>.py by name, and the form of a refusal. Serves rule.lightStart, rule.exitCodes.
+Owns loading sidecar/commands/<verb>.py by name, and the form of a refusal. Does not own what else ends a process
+(cli.entry). Serves rule.lightStart, rule.exitCodes.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from adapters.contract import Refused
-from sidecar.errors import EXIT_INTERRUPTED, EXIT_REFUSED, UserError
+from sidecar.errors import EXIT_REFUSED, UserError
 from sidecar.views.terminal import columns
 
 
@@ -27,11 +27,6 @@ def dispatch(verb: str, description: str, words: Sequence[str]) -> int:
         return complain(*(p.message for p in refused.problems))
     except UserError as error:
         return complain(*error.message.splitlines())
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing more can be said there, not even at exit
-        return 1
 
 
 class _Formatter(argparse.HelpFormatter):

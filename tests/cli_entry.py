@@ -62,6 +62,7 @@ HOW = {f.__name__: f for f in (without_subreaper, without_record, as_macos, slow
 if __name__ == "__main__":
     for how in sys.argv[1].split(","):
         HOW[how]()
-    from sidecar.cli import main
+    from sidecar.cli import entry
 
-    sys.exit(main(sys.argv[2:]))
+    del sys.argv[1]
+    entry()

@@ -33,7 +33,7 @@ NO_MODULES = json.dumps({"pluginConfigs": {GUARD: {"options": {"allowManagedMods
 
 COMMAND = """\
 #!/bin/sh
-exec {python} -I -c 'import sys; sys.path.insert(0, sys.argv.pop(1)); from sidecar.cli import main; sys.exit(main())' \
+exec {python} -I -c 'import sys; sys.path.insert(0, sys.argv.pop(1)); from sidecar.cli import entry; entry()' \
 {checkout} "$@"
 """
 

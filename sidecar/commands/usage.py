@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from sidecar.errors import UserError
 from sidecar.records import dump
 from sidecar.store import Store
 from sidecar.views.tables import columns, folder, plain
+from sidecar.views.terminal import columns as width
 from sidecar.views.usage_page import money, page
 from sidecar.views.usage_report import BY, Entry, Prices, Sum, entries, sums, total
 
@@ -85,7 +85,7 @@ def bar(value: int, most: int, cells: int = BAR) -> str:
 
 def _drawn() -> bool:
     """Bars on a terminal that is wide enough; in a pipe they would only be in the way."""
-    return sys.stdout.isatty() and shutil.get_terminal_size().columns >= 100
+    return sys.stdout.isatty() and width(1) >= 100
 
 
 def _summary(row: Sum, prices: Prices) -> str:
