@@ -17,7 +17,7 @@ from benchmarks import plans
 from benchmarks.measure import BadRun, Run, Watch, measure
 from benchmarks.model import ANSWER, SAY, Model, open_model
 from benchmarks.world import World
-from tests_live.homes import PROVIDER, live_tmp
+from tests_live.homes import live_tmp, write_config
 
 OURS, EXEC, BARE, PROFILE, NODE = "cc-agents", "codex exec", "bare driver", "bare driver, our profile", "Node plugin"
 
@@ -28,10 +28,10 @@ class CodexWorld(World):
         self.codex, self.model, self.node_plugin = Path(codex), model, node_plugin
         # the Node plugin starts whatever `codex` is on PATH: the same binary
         (root / "bin").mkdir()
+        (root / "data").mkdir()
         (root / "bin" / "codex").symlink_to(codex)
         self.env |= {
             "PATH": f"{root / 'bin'}:{self.env['PATH']}",
-            "MOCK_KEY": "not-a-key",
             "CC_AGENTS_CODEX_BIN": codex,
             "CLAUDE_PLUGIN_DATA": str(root / "data"),
         }
@@ -41,8 +41,7 @@ class CodexWorld(World):
 
     def configure(self, extra: str = "") -> None:
         """Codex's config.toml; `extra` is TOML, its top-level keys first."""
-        text = PROVIDER.format(first="", extra=extra, base_url=self.model.base_url, request_retries=0, stream_retries=0)
-        (self.codex_home / "config.toml").write_text(text, encoding="utf-8")
+        write_config(self.home, self.model.base_url, extra)
 
     @cached_property
     def recorded(self) -> plans.Plan:

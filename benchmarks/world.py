@@ -1,6 +1,7 @@
-"""Folders of a user who is nobody: HOME, CODEX_HOME, XDG, a working directory, and all that lives in them.
+"""A home of the live suite for a benchmark: our command in it, and the end of all that lives there.
 
-Owns: the environment and finding processes by it. Does not own which codex is there (codex_world, fake_world).
+Does not own the folders and finding processes by them (tests_live/homes.py) or which codex is there (codex_world,
+fake_world).
 """
 
 from __future__ import annotations
@@ -8,63 +9,37 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.measure import BadRun, command_of
+from tests_live.homes import Home, alive_in, still_alive
 
 GONE_S = 5.0  # for what was killed to be gone; on a loaded machine too
-LOOK_S = 0.01
-FOLDERS = ("home", "codex_home", "config", "state", "runtime", "tmp", "work", "cache", "data")
 
 
 class World:
     def __init__(self, root: Path, ours: Sequence[str]) -> None:
-        self.root, self.work, self.codex_home = root, root / "work", root / "codex_home"
+        self.home = Home.below(root)
+        self.root, self.work, self.codex_home = root, self.home.work, self.home.codex_home
         self._ours = list(ours)
         self.codex: Path
-        for name in FOLDERS:
-            (root / name).mkdir(mode=0o700)
+        self.env = self.home.environ()
         venv = Path(sys.prefix)
-        self.env: dict[str, str] = {
-            "PATH": os.environ["PATH"],
-            "LANG": "C.UTF-8",
-            "HOME": str(root / "home"),
-            "CODEX_HOME": str(self.codex_home),
-            "XDG_CONFIG_HOME": str(root / "config"),
-            "XDG_STATE_HOME": str(root / "state"),
-            "XDG_RUNTIME_DIR": str(root / "runtime"),
-            "XDG_CACHE_HOME": str(root / "cache"),
-            "XDG_DATA_HOME": str(root / "data"),
-            "TMPDIR": str(root / "tmp"),
-            # bin/cc-agents takes the environment that runs the benchmark, if a start script has made it
-            **({"CC_AGENTS_VENV": str(venv)} if (venv / "made" / "for").exists() else {}),
-        }
+        if (venv / "made" / "for").exists():  # bin/cc-agents takes it too, if a start script has made it
+            self.env["CC_AGENTS_VENV"] = str(venv)
 
     def ours(self, *words: str) -> list[str]:
         return [*self._ours, *words]
 
     def alive(self) -> dict[int, list[str]]:
-        """Every process with a folder of this world in its environment, zombies left out: pid and command line.
-
-        Not by HOME alone: Codex clears the environment of its helpers for files, and what is left is PATH.
-        """
-        mark, found = os.fsencode(f"{self.root}/"), {}
-        for name in os.listdir("/proc"):
-            if name.isdigit() and int(name) != os.getpid():
-                with suppress(OSError):
-                    if mark in Path("/proc", name, "environ").read_bytes():
-                        found[int(name)] = command_of(int(name))
-        return found
+        """Every process of this world: pid and command line."""
+        return {pid: command_of(pid) for pid in alive_in(self.home)}
 
     def left(self, within_s: float = GONE_S) -> dict[int, list[str]]:
         """What is alive after at most so long; returns as soon as nothing is."""
-        until = time.monotonic() + within_s
-        while (found := self.alive()) and time.monotonic() < until:
-            time.sleep(LOOK_S)
-        return found
+        return {pid: command_of(pid) for pid in still_alive(self.home, within_s)}
 
     def end_all(self) -> None:
         """Ends what a peer has left behind."""

@@ -44,6 +44,14 @@ class Home:
     tmp: Path
     work: Path
 
+    @classmethod
+    def below(cls, root: Path) -> Home:
+        """Its folders made in `root`."""
+        names = ("home", "codex_home", "config", "state", "runtime", "tmp", "work")
+        for name in names:
+            (root / name).mkdir(mode=0o700)
+        return cls(root=root, **{name: root / name for name in names})
+
     def environ(self, **more: str) -> dict[str, str]:
         """A clean explicit environment: nothing of the caller's but PATH."""
         return {
@@ -75,11 +83,7 @@ def open_home() -> Iterator[Home]:
     """A new home; its folders are removed at the end."""
     root = Path(tempfile.mkdtemp(prefix="h", dir=live_tmp()))  # short: a socket's path has 108 bytes at most
     try:
-        names = ("home", "codex_home", "config", "state", "runtime", "tmp", "work")
-        home = Home(root=root, **{name: root / name for name in names})
-        for name in names:
-            (root / name).mkdir(mode=0o700)
-        yield home
+        yield Home.below(root)
     finally:
         shutil.rmtree(root)
 
