@@ -34,8 +34,8 @@ LONG = ("--grace", "60s")
 
 
 @pytest.fixture
-def user(tmp_path: Path) -> WholeUser:
-    return WholeUser(tmp_path)
+def user(whole_user: WholeUser) -> WholeUser:
+    return whole_user
 
 
 def interrupted_when(

@@ -103,6 +103,14 @@ def desk(home: Home, claude_code: str) -> Desk:
 
 
 @pytest.fixture
+def codex_desk(desk: Desk, codex: str, model: ScriptedModel) -> Desk:
+    """The same with the real codex behind it, and behind that the scripted model."""
+    write_config_file(desk.home, model.base_url)
+    desk.env["CC_AGENTS_CODEX_BIN"] = codex
+    return desk
+
+
+@pytest.fixture
 def write_config() -> WriteConfig:
     """write_config(home, model, extra="", *, model_name=None): config.toml for that scripted model."""
 

@@ -14,7 +14,6 @@ import pytest
 
 from adapters.version import VERSION
 from tests_live.claude_code import CHECKOUT, Desk, wait_for
-from tests_live.conftest import WriteConfig
 from tests_live.messages_api import ScriptedClaude, Turn, asks_agent, needs, says, sends, texts
 from tests_live.responses_api import ScriptedModel, say
 from tests_live.terminal import DOWN, ENTER, ESC, at_a_terminal
@@ -113,18 +112,15 @@ def test_esc_in_the_agents_view_ends_the_turn_and_is_told_as_no_failure(desk: De
 
 @pytest.mark.rule("rule.agentIsReal")
 @pytest.mark.rule("rule.cliFound")
-def test_the_three_lines_of_the_readme_and_then_a_task(
-    desk: Desk, codex: str, model: ScriptedModel, write_config: WriteConfig
-) -> None:
+def test_the_three_lines_of_the_readme_and_then_a_task(codex_desk: Desk, model: ScriptedModel) -> None:
     """With an empty home, no cc-agents on PATH, the real codex, and pip as this machine reaches its registry."""
-    write_config(desk.home, model)
-    desk.env |= {"CC_AGENTS_CODEX_BIN": codex, **pip_settings()}
-    desk.env["PATH"] = f"{desk.environ(None)['PATH']}:{sys.base_prefix}/bin"  # a Python with venv is needed
-    desk.cli.unlink()
+    codex_desk.env |= pip_settings()
+    codex_desk.env["PATH"] = f"{codex_desk.environ(None)['PATH']}:{sys.base_prefix}/bin"  # a Python with venv is needed
+    codex_desk.cli.unlink()
     model.extend(say("THE ANSWER"))
-    source = desk.home.root / "source"
+    source = codex_desk.home.root / "source"
     shutil.copytree(CHECKOUT, source, ignore=shutil.ignore_patterns(".git", ".venv*", "__pycache__", ".*_cache"))
-    with ScriptedClaude() as claude, at_a_terminal(desk, claude, plugin=False) as terminal:
+    with ScriptedClaude() as claude, at_a_terminal(codex_desk, claude, plugin=False) as terminal:
         terminal.types(f"/plugin marketplace add {source}")
         terminal.shows("Added marketplace: cc-agents")
         terminal.shows("Reloaded: ")  # keys that are pressed before go nowhere
@@ -140,10 +136,10 @@ def test_the_three_lines_of_the_readme_and_then_a_task(
         terminal.shows("Ready for turns")
         terminal.types("/cc-agents:ask why")
         terminal.shows("cc-agents:gpt says: THE ANSWER")
-    (made,) = desk.config.glob("plugins/data/cc-agents-*/cli-*/bin/cc-agents")
-    ran = subprocess.run([made, "--version"], env=desk.home.environ(), capture_output=True, text=True, check=True)
+    (made,) = codex_desk.config.glob("plugins/data/cc-agents-*/cli-*/bin/cc-agents")
+    ran = subprocess.run([made, "--version"], env=codex_desk.home.environ(), capture_output=True, text=True, check=True)
     assert ran.stdout == f"cc-agents {VERSION}\n"
-    assert [job["status"] for job in jobs(desk)] == ["completed"]
+    assert [job["status"] for job in jobs(codex_desk)] == ["completed"]
     assert claude.asked == []
 
 
